@@ -1,0 +1,52 @@
+# `make demo` and `make test` each do everything on a fresh machine: make .venv, install, run.
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format bench results clean
+
+help:
+	@echo "make demo     plant a sparse network, recover it, fit two small datasets"
+	@echo "make test     lint, then run every test (THRESHER_DATA=DIR adds those that need MNIST)"
+	@echo "make lint     check style, formatting and types"
+	@echo "make format   put the source into its one format"
+	@echo "make bench    measure speed and memory"
+	@echo "make results  run the long experiments and write results/"
+	@echo "make clean    remove caches and build products (.venv and results/ stay)"
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/thresher demo
+
+# One thread for each process: torch processes that compete for the same cores run many times slower.
+test: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/run.py
+
+results: $(INSTALLED)
+	$(BIN)/python -m thresher reproduce table-1 --out results
+	$(BIN)/python -m thresher reproduce table-2 --out results
+	$(BIN)/python -m thresher reproduce ablations --out results
+	$(BIN)/python -m thresher reproduce recovery --out results
+
+clean:
+	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,8 @@
+"""Problems to learn from: networks planted on purpose, and files that the user keeps in a data folder.
+
+- :mod:`thresher.data.planted` draws sparse networks and the data they label.
+- :mod:`thresher.data.mnist` reads the MNIST files and splits them as the paper does.
+- :mod:`thresher.data.folder` finds the data folder.
+
+Import names from the modules themselves. Nothing here needs torch.
+"""

@@ -1,0 +1,39 @@
+"""What can go wrong, by name.
+
+Every error a user can meet is a :class:`ThresherError` and also the built-in kind a caller would expect
+(``ValueError`` for what was passed, ``OSError`` for files), so ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+
+class ThresherError(Exception):
+    """Any error that Thresher raises on purpose."""
+
+
+class BudgetError(ThresherError, ValueError):
+    """A budget that no network can have."""
+
+
+class ParameterError(ThresherError, ValueError):
+    """A parameter outside what is allowed."""
+
+
+class DataError(ThresherError, ValueError):
+    """Data that cannot be trained on or predicted from."""
+
+
+class MemoryLimitError(ThresherError, ValueError):
+    """Work that cannot fit into the memory it was given."""
+
+
+class DataFileError(ThresherError, OSError):
+    """A data file that is missing, or not what it claims to be."""
+
+
+class ModelFileError(ThresherError, OSError):
+    """A model file that is missing, damaged, or of another version."""
+
+
+class InterruptedFitWarning(UserWarning):
+    """A fit stopped by the user; the best network found so far is kept."""

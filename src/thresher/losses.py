@@ -1,0 +1,70 @@
+"""What is minimised: squared error and the logistic loss, as functions of the network's output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Loss(Protocol):
+    """A sum over rows of a smooth convex function of the output."""
+
+    quadratic: bool
+
+    def value(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """Give the weighted sum over rows."""
+        ...
+
+    def slope(self, output: Tensor, y: Tensor) -> Tensor:
+        """Give the derivative with respect to the output, row by row."""
+        ...
+
+    def curvature(self, output: Tensor) -> Tensor | None:
+        """Give the second derivative row by row; None where it is 1 everywhere."""
+        ...
+
+
+def _total(rows: Tensor, weight: Tensor | None) -> float:
+    return float((rows.double() if weight is None else rows.double() * weight.double()).sum())
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """Half the squared error, ``f = 1/2 ||output - y||^2``, whose slope is the residual."""
+
+    quadratic: bool = True
+
+    def value(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """Give half the weighted sum of squared residuals."""
+        return 0.5 * _total((output - y).square_(), weight)
+
+    def slope(self, output: Tensor, y: Tensor) -> Tensor:
+        """Give the residual."""
+        return output - y
+
+    def curvature(self, output: Tensor) -> None:
+        """Give None: the curvature is 1 everywhere."""
+        return None
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """The logistic loss for labels 0 and 1, whose slope is ``sigmoid(output) - y``."""
+
+    quadratic: bool = False
+
+    def value(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """Give the weighted sum of negative log-likelihoods."""
+        return _total(torch.nn.functional.softplus(output) - y * output, weight)
+
+    def slope(self, output: Tensor, y: Tensor) -> Tensor:
+        """Give the probability less the label."""
+        return torch.sigmoid(output) - y
+
+    def curvature(self, output: Tensor) -> Tensor:
+        """Give p (1 - p)."""
+        p = torch.sigmoid(output)
+        return p * (1 - p)

@@ -1,0 +1,161 @@
+"""The data as a matrix that is read in chunks of rows, scaled by column, with a constant column for biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+# Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
+CHUNK_NUMBERS = 2**19
+
+
+class Design:
+    """The rows of X, seen as the matrix ``[X / scale | 1]`` without ever writing that matrix.
+
+    Scaling is applied to the (small) weights that multiply X rather than to X, and the constant column exists
+    only as an extra row of the weights, so X is read as it is: a float array, a memory map, a SciPy sparse
+    matrix or integers, converted one chunk of rows at a time.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        The data, never changed and never copied whole.
+    scale : array of shape (d,), optional
+        Column scales; a column is divided by its scale.
+    bias : bool
+        Whether to add a constant column as the last feature.
+    dtype : torch.dtype
+        Precision of all arithmetic.
+    """
+
+    def __init__(
+        self, X: Any, scale: np.ndarray | None = None, bias: bool = False, dtype: torch.dtype = torch.float32
+    ) -> None:
+        self.X = X.tocsr() if scipy.sparse.issparse(X) else X
+        self.rows, self.columns = X.shape
+        self.bias, self.dtype = bias, dtype
+        self.features = self.columns + int(bias)
+        self.scale = scale
+        self._factor: Tensor | None = None
+        if scale is not None:
+            factor = np.ones(self.features)
+            factor[: self.columns] = 1.0 / scale
+            self._factor = torch.from_numpy(factor).to(dtype)
+
+    def with_dtype(self, dtype: torch.dtype) -> Design:
+        """See the same data in another precision."""
+        return Design(self.X, self.scale, self.bias, dtype)
+
+    def head(self, rows: int) -> Design:
+        """See the first rows only."""
+        return Design(self.X[:rows], self.scale, self.bias, self.dtype)
+
+    def take(self, rows: np.ndarray) -> Design:
+        """Copy some rows, in the given order, into a design of their own."""
+        return Design(self.X[rows], self.scale, self.bias, self.dtype)
+
+    def chunk(self, start: int, stop: int) -> Tensor:  # (stop - start, columns)
+        """Read some rows in the design's precision, unscaled and without the constant column."""
+        part = self.X[start:stop]
+        if scipy.sparse.issparse(part):
+            part = part.toarray()
+        if isinstance(part, np.ndarray):
+            part = np.asarray(part)
+            if not part.flags.writeable or any(step < 0 for step in part.strides):
+                # torch warns of read-only memory; a private copy of one chunk is cheap.
+                part = part.copy()
+            if part.dtype.kind not in "fiub" or part.dtype.itemsize > 8 or not part.dtype.isnative:
+                part = part.astype(np.float64)
+            part = torch.from_numpy(part)
+        return part.to(self.dtype)
+
+    def chunks(self, width: int) -> Iterator[tuple[int, int, Tensor]]:
+        """Read all rows in chunks, sized so that a (rows, width) result stays in cache."""
+        size = self.chunk_rows(width)
+        for start in range(0, self.rows, size):
+            stop = min(start + size, self.rows)
+            yield start, stop, self.chunk(start, stop)
+
+    def chunk_rows(self, width: int) -> int:
+        """Give the rows of a chunk whose product with `width` columns stays in cache."""
+        return max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 1024))))
+
+    def linear(self, features: Tensor | None, weights: Tensor) -> Linear:
+        """Prepare the product of chunks with weights, (k, neurons), of some features or (None) of all."""
+        if features is None:
+            features = torch.arange(self.features)
+        if self._factor is not None:
+            weights = weights * self._factor[features][:, None]
+        constant = weights[features == self.columns] if self.bias else None
+        inside = features < self.columns
+        columns, weights = (features[inside], weights[inside]) if self.bias else (features, weights)
+        if 2 * columns.numel() > self.columns:
+            # Gathering most columns costs more than multiplying all of them.
+            whole = torch.zeros(self.columns, weights.shape[1], dtype=weights.dtype)
+            whole[columns] = weights
+            return Linear(None, whole, _only_row(constant))
+        return Linear(columns, weights, _only_row(constant))
+
+    def accumulate(self, out: Tensor, chunk: Tensor, rows: Tensor) -> None:
+        """Add ``rows' [chunk | 1]`` to `out`, of shape (k, features), in raw units: see `rescale`."""
+        out[:, : self.columns].addmm_(rows.T, chunk)
+        if self.bias:
+            out[:, -1] += rows.sum(0)
+
+    def rescale(self, out: Tensor) -> Tensor:
+        """Turn sums over raw columns, (k, features), into sums over the scaled ones, in place."""
+        return out if self._factor is None else out.mul_(self._factor)
+
+    def gather(self, chunk: Tensor, features: Tensor) -> Tensor:  # (rows, len(features))
+        """Take some columns of a chunk as the operator sees them: scaled; the last may be the constant."""
+        inside = features < self.columns
+        if bool(inside.all()):
+            out = chunk[:, features]
+        else:
+            out = torch.ones(chunk.shape[0], features.numel(), dtype=self.dtype)
+            out[:, inside] = chunk[:, features[inside]]
+        return out if self._factor is None else out.mul_(self._factor[features])
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The product of a chunk of rows with fixed weights."""
+
+    columns: Tensor | None  # (k,), None for all
+    weights: Tensor  # (k, neurons)
+    constant: Tensor | None  # (neurons,)
+
+    def __call__(self, chunk: Tensor) -> Tensor:  # (rows, neurons)
+        part = chunk if self.columns is None else chunk[:, self.columns]
+        return (
+            part @ self.weights if self.constant is None else torch.addmm(self.constant, part, self.weights)
+        )
+
+
+def _only_row(rows: Tensor | None) -> Tensor | None:
+    return None if rows is None or rows.shape[0] == 0 else rows[0]
+
+
+def column_scale(X: Any, weight: np.ndarray | None = None) -> np.ndarray:
+    """Give the root mean square of every column, 1 for a column of zeros.
+
+    There is no centring: sparse data stays sparse, and no uncounted bias is needed to undo it.
+    """
+    rows, columns = X.shape
+    total = np.zeros(columns)
+    share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
+    step = max(64, CHUNK_NUMBERS // max(1, columns))
+    for start in range(0, rows, step):
+        part = X[start : start + step]
+        if scipy.sparse.issparse(part):
+            part = part.toarray()
+        total += share[start : start + step] @ np.square(np.asarray(part, dtype=np.float64))
+    scale = np.sqrt(total)
+    scale[~(scale > 0)] = 1.0
+    return scale

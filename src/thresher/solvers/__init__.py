@@ -1,0 +1,1 @@
+"""Solvers: each is init, step and stop, run by one loop."""

@@ -1,0 +1,287 @@
+"""Iterative hard thresholding, the paper's algorithm, on any operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.budget import Schedule, check_budget, constant, keep_largest
+from thresher.errors import DataError
+from thresher.gates import SparseGenerators
+from thresher.operators.base import Operator
+from thresher.operators.gated import GatedOperator
+from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Status, run
+from thresher.solvers.objective import Evaluation, Objective
+from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
+from thresher.vector import SparseVector
+
+
+@dataclass(frozen=True)
+class IHT:
+    """``w <- H_s(w - eta A'(A w - y))``, then refinement on the support.
+
+    The update is equation 5 of the paper, the step size that of its appendix A,
+    ``eta = ||g_S||^2 / ||A_S g_S||^2`` with g the gradient and S the support of w.
+
+    Attributes
+    ----------
+    step_size : float, optional
+        A fixed step size; the normalised one by default.
+    first_step : float, optional
+        The step size at w = 0, where the normalised one is 0/0. By default the gradient's largest entries
+        take the part of S; the paper takes 1e-14, which only selects a support.
+    refinement : Refinement, optional
+        What to do on the support after each thresholding.
+    schedule : Schedule, optional
+        The budget of each step, by default the final one throughout.
+    update_gates_every : int, optional
+        After how many steps the gates follow the weights (the paper's k); None keeps them for good.
+        The first pass over the data always has the gates it starts with.
+    signs : tensor of shape (neurons,), optional
+        The sign of each neuron where gates follow; all positive by default.
+    fallback : SparseGenerators, optional
+        Gates for neurons without weights, which could otherwise never win one back.
+    batch_size : int, optional
+        Rows of a minibatch; all rows by default.
+    settle : int, optional
+        Stop when the support has not changed for this many steps, an update of the gates among them.
+    seed : int
+        Order of the minibatches.
+
+    References
+    ----------
+    Fridovich-Keil and Pilanci, A Recovery Guarantee for Sparse Neural Networks, appendix A.
+    Blumensath and Davies, Normalized iterative hard thresholding, 2010.
+    """
+
+    step_size: float | None = None
+    first_step: float | None = None
+    refinement: Refinement | None = ConjugateGradients()
+    schedule: Schedule | None = None
+    update_gates_every: int | None = None
+    signs: Tensor | None = None
+    fallback: SparseGenerators | None = None
+    batch_size: int | None = None
+    settle: int | None = 3
+    seed: int = 0
+
+    def init(self, objective: Objective, budget: int, start: SparseVector | None) -> Iterate:
+        """Start from zero or from the given weights."""
+        w = start or SparseVector.zeros(objective.size, objective.operator.dtype)
+        schedule = self.schedule or constant(budget)
+        carry = _Carry(objective, objective.operator, budget, schedule, self._batches(objective))
+        return self._iterate(w, 0.0, carry.evaluated(w), {})
+
+    def step(self, iterate: Iterate) -> Iterate:
+        """Take one step: threshold, refine, let the gates follow if it is time, and evaluate."""
+        w, carry = iterate.w, iterate.carry
+        objective, at, allowed = carry.batch, carry.at, carry.schedule(carry.step)
+        eta = self._step_size(objective, w, at)
+        moved = at.gradient.with_values(w.at(at.gradient.indices) - eta * at.gradient.values)
+        new = keep_largest(moved, allowed)
+        if self.refinement is not None:
+            new = self._refine(objective, new, eta)
+        changed = not new.same_support(w)
+        carry, gates_moved = self._update_gates(carry.advance(changed), new)
+        passes = iterate.passes + objective.operator.rows / carry.objective.operator.rows
+        record = {"step_size": eta, "support_changed": changed, "gates_moved": gates_moved}
+        return self._iterate(new, passes, carry.evaluated(new), record)
+
+    def _iterate(self, w: SparseVector, passes: float, carry: _Carry, record: Record) -> Iterate:
+        assert carry.at is not None and carry.batch is not None
+        loss = carry.at.value * carry.objective.operator.rows / carry.batch.operator.rows
+        return Iterate(w, loss, passes, self.signs, w.nonzeros <= carry.budget, record, carry)
+
+    def stop(self, iterate: Iterate) -> Status | None:
+        """Stop when the support has settled."""
+        carry = iterate.carry
+        settled = self.settle is not None and carry.unchanged >= self.settle
+        if settled and iterate.kept and (self.update_gates_every is None or carry.gates_moved_since):
+            return SETTLED
+        return None
+
+    def finish(self, iterate: Iterate) -> Iterate:
+        """Hand the iterate out as it is."""
+        return iterate
+
+    def _step_size(self, objective: Objective, w: SparseVector, at: Evaluation) -> float:
+        if self.step_size is not None:
+            return self.step_size
+        if w.nonzeros == 0 and self.first_step is not None:
+            return self.first_step
+        support = w.indices if w.nonzeros else at.gradient.indices
+        gradient = at.gradient.at(support)
+        length = float(gradient.double().square().sum())
+        bend = objective.restricted(support).bend(gradient, at.output)
+        return length / bend if bend > 0 else 0.0
+
+    def _refine(self, objective: Objective, w: SparseVector, eta: float) -> SparseVector:
+        assert self.refinement is not None
+        values = self.refinement(objective.restricted(w.indices), w.values, eta)
+        kept = values != 0
+        return SparseVector(w.indices[kept], values[kept], w.size)
+
+    def _update_gates(self, carry: _Carry, w: SparseVector) -> tuple[_Carry, bool]:
+        """Let the gates follow the weights every k-th step, once the first pass is over."""
+        every, done = self.update_gates_every, carry.step
+        if every is None or not isinstance(carry.operator, GatedOperator):
+            return carry, False
+        if done < carry.first_pass or (done - carry.first_pass) % every:
+            return carry, False
+        signs = torch.ones(carry.operator.neurons) if self.signs is None else self.signs
+        operator = carry.operator.following(w, signs, self.fallback)
+        return replace(carry, operator=operator, gates_moved_since=True), True
+
+    def _batches(self, objective: Objective) -> Callable[[int], np.ndarray] | None:
+        """Give the rows of each step, or None for all of them."""
+        rows = objective.operator.rows
+        if self.batch_size is None or self.batch_size >= rows:
+            return None
+        size, per_pass = self.batch_size, -(-rows // self.batch_size)
+
+        def rows_of(step: int) -> np.ndarray:
+            epoch, place = divmod(step, per_pass)
+            order = np.random.default_rng([self.seed, epoch]).permutation(rows)
+            return np.sort(order[place * size : (place + 1) * size])
+
+        return rows_of
+
+
+@dataclass(frozen=True, eq=False)
+class _Carry:
+    """What thresholding needs from one step to the next."""
+
+    objective: Objective
+    operator: Operator
+    budget: int
+    schedule: Schedule
+    batches: Callable[[int], np.ndarray] | None
+    batch: Objective | None = None
+    at: Evaluation | None = None
+    step: int = 0
+    unchanged: int = 0
+    gates_moved_since: bool = False
+
+    @property
+    def first_pass(self) -> int:
+        """Steps before the gates may follow: two where a step is a pass, else one pass and one step."""
+        if self.batches is None:
+            return 2
+        return -(-self.objective.operator.rows // len(self.batches(0))) + 1
+
+    def evaluated(self, w: SparseVector) -> _Carry:
+        """Choose the rows of the next step and evaluate the objective there."""
+        batch = self._next_batch()
+        return replace(self, batch=batch, at=batch.evaluate(w, self.schedule(self.step)))
+
+    def _next_batch(self) -> Objective:
+        whole = self.objective.under(self.operator)
+        if self.batches is None:
+            return whole
+        rows = self.batches(self.step)
+        assert isinstance(self.operator, GatedOperator)
+        operator = self.operator.on_rows(self.operator.design.take(rows))
+        chosen = torch.from_numpy(rows)
+        weight = None if whole.weight is None else whole.weight[chosen]
+        return replace(whole, operator=operator, y=whole.y[chosen], weight=weight)
+
+    def advance(self, changed: bool) -> _Carry:
+        """Count a step and how long the support has stayed the same."""
+        return replace(
+            self,
+            step=self.step + 1,
+            unchanged=0 if changed else self.unchanged + 1,
+            gates_moved_since=self.gates_moved_since and not changed,
+        )
+
+
+def paper_iht(
+    update_gates_every: int = 1, batch_size: int | None = None, seed: int = 0, settle: int | None = None
+) -> IHT:
+    """Make the solver of the paper's experiments with one output: appendix A to the letter.
+
+    A first step of 1e-14 that only selects a support, the normalised step size, ten Armijo steps on the
+    support, gates that follow the weights after every step once the first pass is over, all signs positive,
+    and no way back for a neuron that lost its last weight.
+    """
+    return IHT(
+        first_step=1e-14,
+        refinement=Armijo(),
+        update_gates_every=update_gates_every,
+        batch_size=batch_size,
+        settle=settle,
+        seed=seed,
+    )
+
+
+def theorem_iht(beta: float, budget: int, inflation: float = 1.0) -> IHT:
+    """Make the variant of theorem 1: step 2 / (3 beta), an inflated budget, no refinement.
+
+    The operator must have unit columns (:class:`~thresher.operators.UnitColumns`); beta is its restricted
+    smoothness. The theorem asks for a budget inflated by 32 (beta/alpha)^2.
+    """
+    wide = round(budget * inflation)
+    return IHT(step_size=2 / (3 * beta), refinement=None, schedule=constant(wide), settle=None)
+
+
+def iht(
+    operator: Operator,
+    y: Any,
+    budget: int,
+    *,
+    solver: IHT | None = None,
+    max_iter: int = 100,
+    tol: float = 0.0,
+    start: SparseVector | None = None,
+    callback: Callable[[Record, Iterate], object] | None = None,
+) -> Solution:
+    """Recover a sparse vector from linear measurements, ``y = A w`` with at most `budget` nonzeros in w.
+
+    Parameters
+    ----------
+    operator : Operator
+        The gated ReLU operator, a Gaussian sensing matrix, or your own.
+    y : array of shape (rows,)
+        Measurements.
+    budget : int
+        The most nonzeros allowed.
+    solver : IHT, optional
+        How to step and refine; by default the normalised step with conjugate gradients.
+    max_iter : int
+        Steps.
+    tol : float
+        Stop when half the squared error is at most this.
+    start : SparseVector, optional
+        Where to start.
+    callback : callable, optional
+        Called with each record; a true answer stops.
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> from thresher.operators import GaussianOperator
+    >>> A = GaussianOperator(rows=60, size=200, seed=1, dtype=torch.float64)
+    >>> truth = SparseVector(torch.tensor([3, 50, 120]), torch.tensor([1.0, -2.0, 0.5]).double(), 200)
+    >>> found = iht(A, A.forward(truth), budget=3)
+    >>> found.w.indices.tolist(), found.status.name
+    ([3, 50, 120], 'settled')
+    """
+    budget = check_budget(budget, operator.size)
+    measured = torch.as_tensor(np.asarray(y)).to(operator.dtype)
+    if measured.shape != (operator.rows,):
+        raise DataError(
+            f"y has shape {tuple(measured.shape)}, but this operator makes {operator.rows} measurements. "
+            f"Give an array of shape ({operator.rows},)."
+        )
+    if not bool(torch.isfinite(measured).all()):
+        raise DataError("y holds NaN or infinity. Remove or replace those measurements.")
+    objective = Objective(operator, measured)
+    return run(solver or IHT(), objective, budget, start=start, max_iter=max_iter, tol=tol, callback=callback)

@@ -1,0 +1,185 @@
+"""The one loop: every solver is `init`, `step` and `stop`; limits, history, the best iterate and Ctrl-C live
+here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from thresher.solvers.objective import Objective
+from thresher.vector import SparseVector
+
+
+@dataclass(frozen=True)
+class Status:
+    """Why a solver stopped.
+
+    Attributes
+    ----------
+    name : str
+        One of the names below, for programs.
+    advice : str
+        What it means and what to do, for people.
+    """
+
+    name: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.advice}"
+
+
+SETTLED = Status("settled", "the support stayed the same across an update of the gates; nothing to do.")
+FITTED = Status("fitted", "the loss fell below tol; nothing to do.")
+FINISHED = Status("finished", "the solver went through all its phases; raise max_iter for a longer search.")
+SPENT = Status("max_iter", "the budget of passes is spent: raise max_iter to go on.")
+INTERRUPTED = Status("interrupted", "stopped by the user; the best network so far is kept.")
+CALLED_OFF = Status("callback", "the callback asked to stop; the best network so far is kept.")
+STALLED = Status("early_stopping", "the validation score stopped improving; nothing to do.")
+
+Record = dict[str, Any]
+"""One line of history: step, passes, loss, nonzeros, seconds, and what the solver adds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """What a step hands out: weights within the budget of that step, and how good they are.
+
+    Attributes
+    ----------
+    w : SparseVector
+        The weights.
+    signs : tensor of shape (neurons,), optional
+        The sign with which each neuron enters the output.
+    loss : float
+        The objective at w.
+    passes : float
+        Passes over the data so far.
+    kept : bool
+        Whether w is within the final budget, so that it may be handed out.
+    record : dict
+        What the solver adds to the history.
+    carry : Any
+        What the solver needs for its next step.
+    """
+
+    w: SparseVector
+    loss: float
+    passes: float
+    signs: Tensor | None = None
+    kept: bool = True
+    record: Record = field(default_factory=dict)
+    carry: Any = None
+
+
+class Solver(Protocol):
+    """Three small methods; the loop does the rest."""
+
+    def init(self, objective: Objective, budget: int, start: SparseVector | None) -> Iterate:
+        """Give the first iterate."""
+        ...
+
+    def step(self, iterate: Iterate) -> Iterate:
+        """Give the next iterate."""
+        ...
+
+    def stop(self, iterate: Iterate) -> Status | None:
+        """Say why to stop after this iterate, if at all."""
+        ...
+
+    def finish(self, iterate: Iterate) -> Iterate:
+        """Make the chosen iterate ready to be handed out."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What a solver found.
+
+    Attributes
+    ----------
+    w : SparseVector
+        The weights: at most `budget` nonzeros.
+    signs : tensor of shape (neurons,), optional
+        The sign of each neuron.
+    loss : float
+        The objective at w.
+    status : Status
+        Why the solver stopped, with advice.
+    history : list of dict
+        One plain record for each step.
+    objective : Objective
+        What was minimised; its operator holds the generators.
+    """
+
+    w: SparseVector
+    signs: Tensor | None
+    loss: float
+    status: Status
+    history: list[Record]
+    objective: Objective
+
+
+def run(
+    solver: Solver,
+    objective: Objective,
+    budget: int,
+    *,
+    start: SparseVector | None = None,
+    max_iter: float = 100,
+    tol: float = 0.0,
+    callback: Callable[[Record, Iterate], object] | None = None,
+    keep: str = "best",
+) -> Solution:
+    """Run a solver to its end.
+
+    Parameters
+    ----------
+    solver : Solver
+    objective : Objective
+    budget : int
+        The most nonzeros that may be handed out.
+    start : SparseVector, optional
+        Where to start; zero by default.
+    max_iter : float
+        Passes over the data.
+    tol : float
+        Stop when the objective is at most this.
+    callback : callable, optional
+        Called with each record and iterate; a true answer stops the run.
+    keep : {"best", "last"}
+        Which iterate to hand out.
+    """
+    began = time.perf_counter()
+    history: list[Record] = []
+    iterate = best = solver.init(objective, budget, start)
+    status: Status | None = None
+    try:
+        while status is None:
+            iterate = solver.step(iterate)
+            if iterate.kept and (keep == "last" or not best.loss <= iterate.loss):
+                best = iterate
+            history.append(
+                {
+                    "step": len(history) + 1,
+                    "passes": iterate.passes,
+                    "loss": iterate.loss,
+                    "nonzeros": iterate.w.nonzeros,
+                    "seconds": time.perf_counter() - began,
+                    **iterate.record,
+                }
+            )
+            if callback is not None and callback(history[-1], iterate):
+                status = CALLED_OFF
+            elif iterate.kept and iterate.loss <= tol:
+                status = FITTED
+            else:
+                status = solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
+        best = solver.finish(best)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    return Solution(best.w, best.signs, best.loss, status, history, objective)
