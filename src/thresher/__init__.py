@@ -1,0 +1,38 @@
+"""Train ReLU networks that hold at most a given number of nonzero weights.
+
+The public names are loaded when they are first used, so that importing the package, and predicting with a
+saved network, costs neither torch nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from thresher._version import __version__
+
+if TYPE_CHECKING:
+    from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
+    from thresher.network import Network
+    from thresher.solvers.iht import iht
+    from thresher.versions import show_versions
+
+_HOMES = {
+    "Network": "thresher.network",
+    "SparseMLPClassifier": "thresher.estimators",
+    "SparseMLPRegressor": "thresher.estimators",
+    "iht": "thresher.solvers.iht",
+    "show_versions": "thresher.versions",
+}
+
+__all__ = ["Network", "SparseMLPClassifier", "SparseMLPRegressor", "__version__", "iht", "show_versions"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'thresher' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

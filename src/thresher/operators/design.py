@@ -1,4 +1,4 @@
-"""The data as a matrix that is read in chunks of rows, scaled by column, with a constant column for biases."""
+"""The data as a matrix: read in chunks of rows, scaled by column, with a constant column for biases."""
 
 from __future__ import annotations
 

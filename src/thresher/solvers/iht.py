@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from thresher.errors import DataError
 from thresher.gates import SparseGenerators
 from thresher.operators.base import Operator
 from thresher.operators.gated import GatedOperator
-from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Status, run
+from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Start, Status, run
 from thresher.solvers.objective import Evaluation, Objective
 from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
 from thresher.vector import SparseVector
@@ -61,7 +61,7 @@ class IHT:
 
     step_size: float | None = None
     first_step: float | None = None
-    refinement: Refinement | None = ConjugateGradients()
+    refinement: Refinement | None = field(default_factory=ConjugateGradients)
     schedule: Schedule | None = None
     update_gates_every: int | None = None
     signs: Tensor | None = None
@@ -70,11 +70,14 @@ class IHT:
     settle: int | None = 3
     seed: int = 0
 
-    def init(self, objective: Objective, budget: int, start: SparseVector | None) -> Iterate:
-        """Start from zero or from the given weights."""
-        w = start or SparseVector.zeros(objective.size, objective.operator.dtype)
+    def init(self, objective: Objective, budget: int, start: Start | None) -> Iterate:
+        """Start from zero, or from the given weights and their gates."""
+        operator, dtype = objective.operator, objective.operator.dtype
+        w = SparseVector.zeros(objective.size, dtype) if start is None else start.w.to(dtype)
+        if w.nonzeros and self.update_gates_every is not None and isinstance(operator, GatedOperator):
+            operator = operator.following(w, self._signs(operator), self.fallback)
         schedule = self.schedule or constant(budget)
-        carry = _Carry(objective, objective.operator, budget, schedule, self._batches(objective))
+        carry = _Carry(objective, operator, budget, schedule, self._batches(objective))
         return self._iterate(w, 0.0, carry.evaluated(w), {})
 
     def step(self, iterate: Iterate) -> Iterate:
@@ -133,9 +136,11 @@ class IHT:
             return carry, False
         if done < carry.first_pass or (done - carry.first_pass) % every:
             return carry, False
-        signs = torch.ones(carry.operator.neurons) if self.signs is None else self.signs
-        operator = carry.operator.following(w, signs, self.fallback)
+        operator = carry.operator.following(w, self._signs(carry.operator), self.fallback)
         return replace(carry, operator=operator, gates_moved_since=True), True
+
+    def _signs(self, operator: GatedOperator) -> Tensor:
+        return torch.ones(operator.neurons) if self.signs is None else self.signs
 
     def _batches(self, objective: Objective) -> Callable[[int], np.ndarray] | None:
         """Give the rows of each step, or None for all of them."""

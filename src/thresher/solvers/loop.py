@@ -3,13 +3,15 @@ here."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from torch import Tensor
 
+from thresher.budget import keep_largest
 from thresher.solvers.objective import Objective
 from thresher.vector import SparseVector
 
@@ -76,10 +78,18 @@ class Iterate:
     carry: Any = None
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where to start: weights, and the signs of their neurons."""
+
+    w: SparseVector
+    signs: Tensor | None = None
+
+
 class Solver(Protocol):
     """Three small methods; the loop does the rest."""
 
-    def init(self, objective: Objective, budget: int, start: SparseVector | None) -> Iterate:
+    def init(self, objective: Objective, budget: int, start: Start | None) -> Iterate:
         """Give the first iterate."""
         ...
 
@@ -129,11 +139,13 @@ def run(
     objective: Objective,
     budget: int,
     *,
-    start: SparseVector | None = None,
+    start: Start | None = None,
     max_iter: float = 100,
     tol: float = 0.0,
     callback: Callable[[Record, Iterate], object] | None = None,
     keep: str = "best",
+    judge: Callable[[Iterate], float] | None = None,
+    patience: float = math.inf,
 ) -> Solution:
     """Run a solver to its end.
 
@@ -143,7 +155,7 @@ def run(
     objective : Objective
     budget : int
         The most nonzeros that may be handed out.
-    start : SparseVector, optional
+    start : Start, optional
         Where to start; zero by default.
     max_iter : float
         Passes over the data.
@@ -153,33 +165,48 @@ def run(
         Called with each record and iterate; a true answer stops the run.
     keep : {"best", "last"}
         Which iterate to hand out.
+    judge : callable, optional
+        Says how bad an iterate within the budget is, by default its loss: the best is kept.
+    patience : float
+        Stop after this many iterates within the budget that the judge finds no better.
     """
     began = time.perf_counter()
     history: list[Record] = []
     iterate = best = solver.init(objective, budget, start)
+    lowest, since = math.inf, 0
     status: Status | None = None
     try:
         while status is None:
             iterate = solver.step(iterate)
-            if iterate.kept and (keep == "last" or not best.loss <= iterate.loss):
-                best = iterate
-            history.append(
-                {
-                    "step": len(history) + 1,
-                    "passes": iterate.passes,
-                    "loss": iterate.loss,
-                    "nonzeros": iterate.w.nonzeros,
-                    "seconds": time.perf_counter() - began,
-                    **iterate.record,
-                }
-            )
+            history.append(_record(iterate, len(history) + 1, time.perf_counter() - began))
+            if iterate.kept:
+                badness = iterate.loss if judge is None else judge(iterate)
+                since = 0 if badness < lowest else since + 1
+                if keep == "last" or badness < lowest:
+                    best = iterate
+                lowest = min(lowest, badness)
             if callback is not None and callback(history[-1], iterate):
                 status = CALLED_OFF
             elif iterate.kept and iterate.loss <= tol:
                 status = FITTED
+            elif since >= patience:
+                status = STALLED
             else:
                 status = solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
         best = solver.finish(best)
     except KeyboardInterrupt:
         status = INTERRUPTED
+        if best.w.nonzeros == 0:
+            best = replace(iterate, w=keep_largest(iterate.w, budget))
     return Solution(best.w, best.signs, best.loss, status, history, objective)
+
+
+def _record(iterate: Iterate, step: int, seconds: float) -> Record:
+    return {
+        "step": step,
+        "passes": iterate.passes,
+        "loss": iterate.loss,
+        "nonzeros": iterate.w.nonzeros,
+        "seconds": seconds,
+        **iterate.record,
+    }

@@ -4,7 +4,7 @@ restricted to a support."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ class Objective:
 
     operator: Operator
     y: Tensor
-    loss: Loss = SquaredError()
+    loss: Loss = field(default_factory=SquaredError)
     weight: Tensor | None = None
     alpha: float = 0.0
 

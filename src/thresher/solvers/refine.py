@@ -45,7 +45,7 @@ class Armijo:
     def __call__(self, view: RestrictedObjective, values: Tensor, step: float) -> Tensor:
         """Descend from the given values."""
         model = view.model(values, times=self.steps)
-        moved, gradient, fallen = torch.zeros_like(values), model.gradient, 0.0
+        moved, gradient = torch.zeros_like(values), model.gradient
         for _ in range(self.steps):
             # Along -g the objective is a parabola, so every halving costs nothing.
             bent = model.hessian(gradient)

@@ -1,0 +1,93 @@
+"""From a student on working features to an iterate within the budget: fit into the neurons, polish, evaluate."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from thresher.budget import keep_largest
+from thresher.operators.gated import GatedOperator
+from thresher.solvers.objective import Objective
+from thresher.solvers.refine import LeastSquares
+from thresher.vector import SparseVector
+
+
+def fuse(
+    W: Tensor,  # (working features, neurons), ReLU form
+    v: Tensor,  # (neurons,)
+    working: Tensor,  # (working features,)
+    features: int,
+    hidden: int,
+    bias: bool,
+) -> tuple[SparseVector, Tensor]:
+    """Write ReLU neurons as fused weights: the strongest first, at most `hidden` of them.
+
+    With a constant column, neurons that use nothing else are one output bias. It needs no neuron: it has
+    the place after the last one, so that the vector has room for `hidden` + 1.
+    """
+    used = W != 0
+    only = torch.zeros(W.shape[1], dtype=torch.bool)
+    constant = 0.0
+    if bias and int(working[-1]) == features - 1:
+        only = used[-1] & ~used[:-1].any(0)
+        constant = float((W[-1].clamp(min=0) * v)[only].sum())
+    strength = torch.where(only | ~used.any(0), -1.0, W.norm(dim=0))
+    chosen = torch.argsort(strength, descending=True, stable=True)
+    chosen = chosen[strength[chosen] >= 0][:hidden]
+    places = hidden + int(bias)
+    signs = torch.ones(places, dtype=W.dtype)
+    signs[: chosen.numel()] = v[chosen]
+    slot, feature = (W[:, chosen].T != 0).nonzero(as_tuple=True)
+    flat, values = slot * features + working[feature], (W[:, chosen] * v[chosen])[feature, slot]
+    if constant:
+        signs[hidden] = 1.0 if constant > 0 else -1.0
+        flat = torch.cat([flat, torch.tensor([places * features - 1])])
+        values = torch.cat([values, torch.tensor([constant], dtype=W.dtype)])
+    return SparseVector(flat, values, features * places), signs
+
+
+def loss_of(objective: Objective, w: SparseVector, signs: Tensor) -> float:
+    """Evaluate the ReLU network of some fused weights."""
+    assert isinstance(objective.operator, GatedOperator)
+    operator = objective.operator.following(w, signs)
+    return objective.under(operator).value(operator.forward(w), w)
+
+
+def polish(
+    objective: Objective, w: SparseVector, signs: Tensor, budget: int, times: int = 6
+) -> tuple[SparseVector, float]:
+    """Refit the weights of a ReLU network on its support, its gates following, while that helps."""
+    assert isinstance(objective.operator, GatedOperator)
+    w = keep_largest(w, budget)
+    best = loss_of(objective, w, signs)
+    refine = LeastSquares(newton=2, damping=1e-9)
+    for _ in range(times):
+        operator = objective.operator.following(w, signs)
+        values = refine(objective.under(operator).restricted(w.indices), w.values, 0.0)
+        for length in (1.0, 0.3, 0.1):
+            trial = w.with_values(w.values + length * (values - w.values))
+            loss = loss_of(objective, trial, signs)
+            if loss < best:
+                break
+        else:
+            break
+        slow = loss > 0.9 * best
+        w, best = trial, loss
+        if slow:
+            break
+    return w, best
+
+
+def in_float64(objective: Objective) -> Objective:
+    """See the same objective in float64."""
+    assert isinstance(objective.operator, GatedOperator)
+    operator = objective.operator
+    design = operator.design.with_dtype(torch.float64)
+    weight = None if objective.weight is None else objective.weight.double()
+    return Objective(
+        GatedOperator(design, operator.generators, operator.memory_limit),
+        objective.y.double(),
+        objective.loss,
+        weight,
+        objective.alpha,
+    )

@@ -1,0 +1,118 @@
+"""What the phases of a search share: the problem, its sizes, and how results are handed out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.budget import keep_largest
+from thresher.operators.gated import GatedOperator
+from thresher.solvers.candidate import fuse, in_float64, loss_of, polish
+from thresher.solvers.loop import Iterate, Start
+from thresher.solvers.objective import Objective
+from thresher.solvers.student import Student
+from thresher.solvers.working import Working
+from thresher.vector import SparseVector
+
+
+@dataclass(eq=False)
+class Plan:
+    """A search under way.
+
+    Attributes
+    ----------
+    objective : Objective
+    data : Working
+        The rows on the working features; it counts the passes.
+    budget, hidden : int
+        What the network may hold in the end.
+    width : int
+        Neurons of the wide student.
+    batch : int
+        Rows of a minibatch.
+    passes : float
+        Passes planned for.
+    negative : bool
+        Whether neurons may enter with a negative sign.
+    seed : int
+    """
+
+    objective: Objective
+    data: Working
+    budget: int
+    hidden: int
+    width: int
+    batch: int
+    passes: float
+    negative: bool
+    seed: int
+
+    def __post_init__(self) -> None:
+        y, weight = self.data.y, self.data.weight
+        squares = y.square() if weight is None else y.square() * weight
+        self.size = math.sqrt(float(squares.double().mean())) if self.objective.loss.quadratic else 2.0
+        self.size = self.size or 1.0
+        self.random = np.random.default_rng([self.seed, 3])
+
+    @property
+    def unit(self) -> float:
+        """The size of a typical weight, in whose units steps are measured."""
+        return self.size / math.sqrt(self.budget)
+
+    @property
+    def left(self) -> float:
+        """Passes that remain."""
+        return self.passes - self.data.passes
+
+    def noise(self, *shape: int) -> Tensor:
+        """Draw standard normal numbers."""
+        return torch.from_numpy(self.random.standard_normal(shape)).to(self.data.y.dtype)
+
+    def neurons(self, count: int, size: float) -> tuple[Tensor, Tensor]:
+        """Draw small random neurons whose sum has about the given size, and their signs."""
+        W = self.noise(self.data.width, count) * (0.25 * size / math.sqrt(self.data.width * count))
+        v = torch.ones(count, dtype=W.dtype)
+        if self.negative:
+            v[1::2] = -1
+        return W, v
+
+    def progress(self, student: Student, loss: float, phase: str) -> Iterate:
+        """Show an unfinished student: it is not within the budget and cannot be handed out."""
+        w, signs = self._fused(student.W, student.v, max(self.hidden, student.neurons))
+        total = loss * self.data.rows
+        return Iterate(w, total, self.data.passes, signs, kept=False, record={"phase": phase})
+
+    def hand_out(self, W: Tensor, v: Tensor, phase: str, exact: bool = False) -> Iterate:
+        """Cut ReLU neurons to the budget, refit them, and give them as an iterate that may be kept."""
+        objective = in_float64(self.objective) if exact else self.objective
+        dtype = objective.operator.dtype
+        w, signs = self._fused(W.to(dtype), v.to(dtype), self.hidden)
+        w = keep_largest(w, self.budget)
+        if objective.loss.quadratic and w.nonzeros <= 2000:
+            w, loss = polish(objective, w, signs, self.budget)
+        else:
+            loss = loss_of(objective, w, signs)
+        return Iterate(w, loss, self.data.passes, signs, record={"phase": phase})
+
+    def opened(self, start: Start) -> tuple[Tensor, Tensor]:
+        """Turn fused weights into ReLU neurons on the working features: weights and signs."""
+        operator = self.objective.operator
+        assert isinstance(operator, GatedOperator)
+        neuron, feature = start.w.indices // operator.features, start.w.indices % operator.features
+        live, column = torch.unique(neuron, return_inverse=True)
+        signs = torch.ones(live.numel()) if start.signs is None else start.signs[live]
+        signs = signs.to(self.data.y.dtype)
+        row = torch.searchsorted(self.data.features, feature).clamp_(max=self.data.width - 1)
+        inside = self.data.features[row] == feature
+        W = torch.zeros(self.data.width, live.numel(), dtype=signs.dtype)
+        W[row[inside], column[inside]] = (start.w.values * signs[column])[inside]
+        return W, signs
+
+    def _fused(self, W: Tensor, v: Tensor, hidden: int) -> tuple[SparseVector, Tensor]:
+        operator = self.objective.operator
+        assert isinstance(operator, GatedOperator)
+        return fuse(W, v, self.data.features, operator.features, hidden, operator.design.bias)

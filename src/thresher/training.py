@@ -1,0 +1,264 @@
+"""From data to a fitted network: scale, choose a solver, run it, fold the scale back into the weights."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from thresher.budget import check_budget, keep_largest
+from thresher.errors import DataError, MemoryLimitError, ParameterError
+from thresher.gates import DenseRandom
+from thresher.losses import Loss
+from thresher.network import Network
+from thresher.operators import Design, GatedOperator, column_scale
+from thresher.solvers.iht import IHT, paper_iht
+from thresher.solvers.loop import Iterate, Record, Solution, Solver, Start, run
+from thresher.solvers.objective import Objective
+from thresher.solvers.search import Search
+from thresher.vector import SparseVector
+
+# Below this many multiplications for a pass, float64 costs nothing that anyone would notice.
+SMALL_PASS = 2e7
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose, checked; the estimators' parameters of the same names explain each."""
+
+    budget: int
+    hidden: int
+    solver: str | Solver = "auto"
+    bias: bool | None = None
+    scale: bool | None = None
+    alpha: float = 0.0
+    batch_size: int | str | None = None
+    max_iter: int = 200
+    tol: float = 1e-15
+    update_gates_every: int = 1
+    memory_limit: int = 64 * 2**20
+    dtype: str = "auto"
+    seed: int = 0
+    patience: float = math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training gives back: the network in raw units, and how it was found."""
+
+    weights: scipy.sparse.csr_array  # (d, hidden)
+    bias: np.ndarray  # (hidden,)
+    signs: np.ndarray  # (hidden,)
+    output_bias: float
+    solution: Solution
+    size: int
+
+
+def train(
+    X: Any,  # (n, d)
+    y: np.ndarray,  # (n,)
+    weight: np.ndarray | None,  # (n,)
+    loss: Loss,
+    settings: Settings,
+    *,
+    start: Network | None = None,
+    held_out: tuple[Any, np.ndarray, np.ndarray | None] | None = None,
+    callback: Callable[[Record], object] | None = None,
+) -> Trained:
+    """Train a fused network of one output.
+
+    Parameters
+    ----------
+    X, y, weight
+        Data, targets (0 and 1 for the logistic loss), sample weights.
+    loss : Loss
+    settings : Settings
+    start : Network, optional
+        A network of the same shape to start from.
+    held_out : (X, y, weight), optional
+        Rows that choose the best iterate and stop the run.
+    callback : callable, optional
+        Called with each record; a true answer stops the run.
+    """
+    paper = settings.solver == "paper"
+    bias = (not paper) if settings.bias is None else settings.bias
+    scaled = (not paper) if settings.scale is None else settings.scale
+    d = X.shape[1]
+    features = d + int(bias)
+    size = features * settings.hidden
+    budget = check_budget(settings.budget, size)
+    refuse_if_too_large(settings.hidden, budget, features)
+    dtype = _dtype(settings, X.shape[0] * features)
+    scale = column_scale(X, weight) if scaled else None
+    design = Design(X, scale, bias, dtype)
+    unit = _unit(y, weight) if loss.quadratic and not paper else 1.0
+    objective = Objective(
+        GatedOperator(design, DenseRandom(features, settings.hidden, settings.seed), settings.memory_limit),
+        torch.from_numpy(y / unit).to(dtype),
+        loss,
+        None if weight is None else torch.from_numpy(weight).to(dtype),
+        settings.alpha,
+    )
+    negative = (loss.quadratic and float(y.min(initial=0.0)) < 0) or not loss.quadratic
+    solver = _solver(settings, features, bool(negative))
+    begin = None if start is None else _start_of(start, scale, bias, unit, budget, dtype)
+    solution = run(
+        solver,
+        objective,
+        budget,
+        start=begin,
+        max_iter=settings.max_iter,
+        tol=settings.tol * _size_of_loss(objective),
+        callback=None if callback is None else (lambda record, iterate: callback(record)),
+        keep="last" if paper else "best",
+        judge=None if held_out is None else _judge(design, held_out, loss, unit, settings),
+        patience=settings.patience,
+    )
+    return _unfold(solution, scale, bias, unit, (d, settings.hidden))
+
+
+def refuse_if_too_large(hidden: int, budget: int, features: int) -> None:
+    """Refuse sizes that cannot fit into this machine's memory, before anything is allocated."""
+    needed = 48 * hidden + 64 * min(budget, features * hidden)
+    present = _memory()
+    if needed > present:
+        raise MemoryLimitError(
+            f"hidden={hidden:,} and budget={budget:,} need at least {needed:,} bytes, but this machine has "
+            f"{present:,}. Use a smaller hidden or budget."
+        )
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**36
+
+
+def _dtype(settings: Settings, inputs: int) -> torch.dtype:
+    if settings.dtype == "auto":
+        return torch.float64 if inputs * settings.hidden <= SMALL_PASS else torch.float32
+    return torch.float32 if settings.dtype == "float32" else torch.float64
+
+
+def _unit(y: np.ndarray, weight: np.ndarray | None) -> float:
+    """Give the root mean square of the targets, in whose units a squared error is fitted."""
+    mean = float(np.average(np.square(y, dtype=np.float64), weights=weight))
+    return math.sqrt(mean) if mean > 0 and math.isfinite(mean) else 1.0
+
+
+def _size_of_loss(objective: Objective) -> float:
+    """Give the loss of the zero network, against which `tol` is measured."""
+    zero = torch.zeros_like(objective.y)
+    return objective.loss.value(zero, objective.y, objective.weight)
+
+
+def _solver(settings: Settings, features: int, negative: bool) -> Solver:
+    if settings.solver == "paper":
+        batch = settings.batch_size if isinstance(settings.batch_size, int) else None
+        return paper_iht(settings.update_gates_every, batch, settings.seed)
+    if settings.solver == "auto":
+        return Search(settings.batch_size, settings.max_iter, negative, settings.seed)
+    if isinstance(settings.solver, IHT):
+        return _completed(settings.solver, settings, features, negative)
+    if isinstance(settings.solver, str):
+        raise ParameterError(
+            f"solver={settings.solver!r} is not known. Use 'auto', 'paper', or a solver object such as "
+            "thresher.solvers.IHT()."
+        )
+    return settings.solver
+
+
+def _completed(solver: IHT, settings: Settings, features: int, negative: bool) -> IHT:
+    """Fill in what an estimator needs of a solver object: gates that follow, signs, a way back."""
+    signs = torch.ones(settings.hidden)
+    if negative:
+        signs[1::2] = -1
+    every = solver.update_gates_every or settings.update_gates_every
+    return replace(solver, update_gates_every=every, signs=signs if solver.signs is None else solver.signs)
+
+
+def _start_of(
+    network: Network, scale: np.ndarray | None, bias: bool, unit: float, budget: int, dtype: torch.dtype
+) -> Start:
+    """Turn a fitted network back into fused weights of the scaled columns."""
+    hidden, output = network.layers
+    weights = scipy.sparse.csr_array(hidden.weights, dtype=np.float64)
+    if scale is not None:
+        weights = scipy.sparse.csr_array(weights.multiply(scale[:, None]))
+    signs = np.asarray(output.weights.todense()).ravel()
+    signs = np.where(signs == 0, 1.0, signs)
+    if bias:
+        column = scipy.sparse.csr_array((weights.shape[0], 1))
+        constants = np.append(hidden.bias, abs(output.bias[0]))
+        signs = np.append(signs, 1.0 if output.bias[0] >= 0 else -1.0)
+        weights = scipy.sparse.vstack([scipy.sparse.hstack([weights, column]), constants[None, :]])
+    weights = scipy.sparse.csc_array(weights.multiply(signs[None, :] / unit))
+    weights.sort_indices()
+    features, neurons = weights.shape
+    neuron = np.repeat(np.arange(neurons, dtype=np.int64), np.diff(weights.indptr))
+    flat = torch.from_numpy(neuron * features + weights.indices)
+    vector = SparseVector(flat, torch.from_numpy(weights.data).to(dtype), features * neurons)
+    return Start(keep_largest(vector, budget), torch.from_numpy(signs))
+
+
+def _judge(
+    design: Design,
+    held_out: tuple[Any, np.ndarray, np.ndarray | None],
+    loss: Loss,
+    unit: float,
+    settings: Settings,
+) -> Callable[[Iterate], float]:
+    """Judge iterates by the loss of their ReLU network on held-out rows."""
+    X, y, weight = held_out
+    rows = Design(X, design.scale, design.bias, design.dtype)
+    target = torch.from_numpy(y / unit).to(design.dtype)
+    share = None if weight is None else torch.from_numpy(weight).to(design.dtype)
+    operator = GatedOperator(rows, DenseRandom(design.features, settings.hidden), settings.memory_limit)
+
+    def judge(iterate: Iterate) -> float:
+        signs = torch.ones(settings.hidden) if iterate.signs is None else iterate.signs
+        return loss.value(operator.following(iterate.w, signs).forward(iterate.w), target, share)
+
+    return judge
+
+
+def _unfold(
+    solution: Solution, scale: np.ndarray | None, bias: bool, unit: float, shape: tuple[int, int]
+) -> Trained:
+    """Turn fused weights of scaled columns into a network that takes raw inputs.
+
+    A neuron that uses the constant column alone is an output bias, and needs no neuron.
+    """
+    d, hidden = shape
+    features = d + int(bias)
+    neuron, feature = (solution.w.indices // features).numpy(), (solution.w.indices % features).numpy()
+    places = max(hidden, int(neuron.max(initial=0)) + 1)
+    signs = np.ones(places)
+    if solution.signs is not None:
+        signs[: solution.signs.numel()] = solution.signs.double().numpy()
+    values = solution.w.values.double().numpy() * signs[neuron] * unit
+    inside = feature < d
+    if scale is not None:
+        values[inside] /= scale[feature[inside]]
+    if not np.isfinite(values).all():
+        raise DataError(
+            "training ended in weights that are not finite, because the values of X or y are too large or too "
+            "small to compute with. Scale them to the order of 1."
+        )
+    weights = scipy.sparse.csc_array((values[inside], (feature[inside], neuron[inside])), shape=(d, places))
+    constants = np.zeros(places)
+    constants[neuron[~inside]] = values[~inside]
+    lone = np.diff(weights.indptr) == 0
+    output = float((signs * np.maximum(constants, 0))[lone].sum())
+    constants[lone] = 0
+    # The extra place, if any, held an output bias; what is left fits into the allowed neurons.
+    return Trained(
+        weights[:, :hidden].tocsr(), constants[:hidden], signs[:hidden], output, solution, features * hidden
+    )
