@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class _SparseMLP(BaseEstimator):
         solver: Any = "auto",
         bias: bool | None = None,
         scale: bool | None = None,
-        alpha: float = 0.0,
+        alpha: float | None = None,
         batch_size: int | str | None = "auto",
         max_iter: int = 200,
         tol: float = 1e-15,
@@ -217,8 +218,9 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
     scale : bool, optional
         Whether columns are scaled to unit size inside (the fitted network takes raw inputs all the same). By
         default they are, except with "paper".
-    alpha : float
-        L2 penalty on the weights.
+    alpha : float, optional
+        L2 penalty on the weights of scaled columns, beside a sum over rows. By default 0 for a squared error and
+        1 for the logistic loss, whose weights would grow without end on data that can be separated.
     batch_size : int, "auto" or None
         Rows of a minibatch; None takes all rows at once.
     max_iter : int
@@ -340,7 +342,7 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
         loss: str = "auto",
         bias: bool | None = None,
         scale: bool | None = None,
-        alpha: float = 0.0,
+        alpha: float | None = None,
         batch_size: int | str | None = "auto",
         max_iter: int = 200,
         tol: float = 1e-15,
@@ -425,6 +427,8 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
             balance = compute_sample_weight(self.class_weight, y)
             weight = balance if weight is None else weight * balance
         loss: Loss = SquaredError() if squared else Logistic()
+        if not squared and self.alpha is None:
+            settings = replace(settings, alpha=1.0)
         trained = self._train(X, codes.astype(np.float64), weight, loss, settings)
         self.classes_ = encoder.classes_
         self._keep(trained, settings, classes=encoder.classes_, link="identity" if squared else "logistic")

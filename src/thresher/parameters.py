@@ -40,7 +40,8 @@ def check_parameters(estimator: Any) -> Settings:
         require("solver", hasattr(estimator.solver, "step"), "'auto', 'paper' or a solver object")
     for name in ("bias", "scale"):
         require(name, getattr(estimator, name) in (None, True, False), "True, False or None")
-    require("alpha", _real(estimator.alpha) and estimator.alpha >= 0, "a number of 0 or more")
+    alpha = 0.0 if estimator.alpha is None else estimator.alpha
+    require("alpha", _real(alpha) and alpha >= 0, "a number of 0 or more, or None")
     batch = estimator.batch_size
     require(
         "batch_size",
@@ -70,7 +71,7 @@ def check_parameters(estimator: Any) -> Settings:
         solver=estimator.solver,
         bias=estimator.bias,
         scale=estimator.scale,
-        alpha=float(estimator.alpha),
+        alpha=float(alpha),
         batch_size=_batch_size(batch, estimator.solver),
         max_iter=int(estimator.max_iter),
         tol=float(estimator.tol),

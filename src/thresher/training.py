@@ -239,10 +239,8 @@ def _unfold(
     d, hidden = shape
     features = d + int(bias)
     neuron, feature = (solution.w.indices // features).numpy(), (solution.w.indices % features).numpy()
-    places = max(hidden, int(neuron.max(initial=0)) + 1)
-    signs = np.ones(places)
-    if solution.signs is not None:
-        signs[: solution.signs.numel()] = solution.signs.double().numpy()
+    signs = np.ones(hidden) if solution.signs is None else solution.signs.double().numpy()
+    places = len(signs)
     values = solution.w.values.double().numpy() * signs[neuron] * unit
     inside = feature < d
     if scale is not None:

@@ -108,9 +108,9 @@ class IHT:
             return SETTLED
         return None
 
-    def finish(self, iterate: Iterate) -> Iterate:
-        """Hand the iterate out as it is."""
-        return iterate
+    def rescue(self, iterate: Iterate) -> Iterate:
+        """Cut an inflated iterate to the budget."""
+        return replace(iterate, w=keep_largest(iterate.w, iterate.carry.budget))
 
     def _step_size(self, objective: Objective, w: SparseVector, at: Evaluation) -> float:
         if self.step_size is not None:

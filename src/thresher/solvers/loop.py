@@ -6,12 +6,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from torch import Tensor
 
-from thresher.budget import keep_largest
 from thresher.solvers.objective import Objective
 from thresher.vector import SparseVector
 
@@ -36,6 +35,7 @@ class Status:
 
 
 SETTLED = Status("settled", "the support stayed the same across an update of the gates; nothing to do.")
+RECOVERED = Status("recovered", "the network explains the targets up to rounding; nothing to do.")
 FITTED = Status("fitted", "the loss fell below tol; nothing to do.")
 FINISHED = Status("finished", "the solver went through all its phases; raise max_iter for a longer search.")
 SPENT = Status("max_iter", "the budget of passes is spent: raise max_iter to go on.")
@@ -101,8 +101,8 @@ class Solver(Protocol):
         """Say why to stop after this iterate, if at all."""
         ...
 
-    def finish(self, iterate: Iterate) -> Iterate:
-        """Make the chosen iterate ready to be handed out."""
+    def rescue(self, iterate: Iterate) -> Iterate:
+        """Make something within the budget of an iterate that is not, when the user interrupts."""
         ...
 
 
@@ -193,11 +193,10 @@ def run(
                 status = STALLED
             else:
                 status = solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
-        best = solver.finish(best)
     except KeyboardInterrupt:
         status = INTERRUPTED
         if best.w.nonzeros == 0:
-            best = replace(iterate, w=keep_largest(iterate.w, budget))
+            best = solver.rescue(iterate)
     return Solution(best.w, best.signs, best.loss, status, history, objective)
 
 

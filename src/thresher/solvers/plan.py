@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,7 +15,8 @@ from thresher.operators.gated import GatedOperator
 from thresher.solvers.candidate import fuse, in_float64, loss_of, polish
 from thresher.solvers.loop import Iterate, Start
 from thresher.solvers.objective import Objective
-from thresher.solvers.student import Student
+from thresher.solvers.settle import Rows
+from thresher.solvers.student import Pace, Student, train
 from thresher.solvers.working import Working
 from thresher.vector import SparseVector
 
@@ -56,6 +58,7 @@ class Plan:
         squares = y.square() if weight is None else y.square() * weight
         self.size = math.sqrt(float(squares.double().mean())) if self.objective.loss.quadratic else 2.0
         self.size = self.size or 1.0
+        self.latest: Student | None = None
         self.random = np.random.default_rng([self.seed, 3])
 
     @property
@@ -64,9 +67,39 @@ class Plan:
         return self.size / math.sqrt(self.budget)
 
     @property
+    def penalty(self) -> float:
+        """The L2 penalty for each row."""
+        return self.objective.alpha / self.data.rows
+
+    def places(self, student: Student, times: int = 1) -> int:
+        """Give the neurons that may still be added to a student; an output bias needs no place."""
+        return max(0, times * self.hidden - student.neurons) + int(self._bias)
+
+    def within(self, X: Tensor, student: Student) -> Student:
+        """Drop the weakest neurons beyond the allowed number; an output bias needs no place."""
+        used = student.W != 0
+        real = used[:-1].any(0) if self._bias else used.any(0)
+        strength = torch.where(real, (X @ student.W).clamp_(min=0).square().mean(0), torch.inf)
+        excess = int(real.sum()) - self.hidden
+        if excess <= 0:
+            return student
+        kept = torch.topk(strength, student.neurons - excess).indices.sort().values
+        return replace(student, W=student.W[:, kept], v=student.v[kept])
+
+    @property
+    def _bias(self) -> bool:
+        operator = self.objective.operator
+        assert isinstance(operator, GatedOperator)
+        return operator.design.bias
+
+    @property
     def left(self) -> float:
         """Passes that remain."""
         return self.passes - self.data.passes
+
+    def spend(self, rows: Rows) -> None:
+        """Count one step on some rows as that share of a pass."""
+        self.data.passes += len(rows.y) / self.data.rows
 
     def noise(self, *shape: int) -> Tensor:
         """Draw standard normal numbers."""
@@ -80,8 +113,19 @@ class Plan:
             v[1::2] = -1
         return W, v
 
+    def trained(
+        self, student: Student, pace: Pace, phase: str
+    ) -> Generator[Iterate, None, tuple[Student, float]]:
+        """Train a student, showing every pass; gives the student and its mean loss."""
+        loss = math.inf
+        for trained, loss in train(self.data, student, replace(pace, decay=self.penalty), self.batch):
+            student = trained
+            yield self.progress(student, loss, phase)
+        return student, loss
+
     def progress(self, student: Student, loss: float, phase: str) -> Iterate:
         """Show an unfinished student: it is not within the budget and cannot be handed out."""
+        self.latest = student
         w, signs = self._fused(student.W, student.v, max(self.hidden, student.neurons))
         total = loss * self.data.rows
         return Iterate(w, total, self.data.passes, signs, kept=False, record={"phase": phase})
@@ -93,7 +137,7 @@ class Plan:
         w, signs = self._fused(W.to(dtype), v.to(dtype), self.hidden)
         w = keep_largest(w, self.budget)
         if objective.loss.quadratic and w.nonzeros <= 2000:
-            w, loss = polish(objective, w, signs, self.budget)
+            w, loss = polish(objective, w, signs)
         else:
             loss = loss_of(objective, w, signs)
         return Iterate(w, loss, self.data.passes, signs, record={"phase": phase})
@@ -115,4 +159,4 @@ class Plan:
     def _fused(self, W: Tensor, v: Tensor, hidden: int) -> tuple[SparseVector, Tensor]:
         operator = self.objective.operator
         assert isinstance(operator, GatedOperator)
-        return fuse(W, v, self.data.features, operator.features, hidden, operator.design.bias)
+        return fuse(W, v, self.data.features, operator.features, hidden, self._bias)

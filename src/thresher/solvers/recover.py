@@ -9,13 +9,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from thresher.solvers.grow import grow_lines
 from thresher.solvers.loop import Iterate
 from thresher.solvers.plan import Plan
-from thresher.solvers.settle import Rows, backward, grow, settle
+from thresher.solvers.settle import Rows, backward, settle
 from thresher.solvers.sides import to_relu
-from thresher.solvers.student import Pace, Student, merge, train
+from thresher.solvers.student import Pace, Student, merge
 
-# Adam's step in units of a typical weight, how far it falls in a phase, and the L1 penalty in units of the step.
+# Adam's step in units of a typical weight, how far it falls in a phase, the L1 penalty in units of the step.
 RATE, DECAY, PENALTY = 0.008, 300.0, 0.1
 # The share of the residual that merging may add.
 MERGE = 0.4
@@ -23,6 +24,10 @@ MERGE = 0.4
 UNEXPLAINED = 0.03
 # The mean squared error, as a share of that of the zero network, at which a network counts as found.
 FOUND = 1e-9
+# The error at which a student is worth an exact fit.
+PROMISING = 1e-6
+# Passes of the longest attempt.
+LONG = 40.0
 # Rows on which neurons are compared, and on which the first attempts are made.
 COMPARED, FEW = 2000, 10_000
 
@@ -32,42 +37,48 @@ def recover(plan: Plan) -> Generator[Iterate, None, bool]:
     d, dtype = plan.data.width, plan.data.y.dtype
     W, v = plan.neurons(plan.width, plan.size)
     student = Student(W, v, torch.zeros(d, dtype=dtype), torch.zeros(d, dtype=dtype))
-    rows = Rows(*plan.data.sample(max(FEW, 6 * plan.budget)))
+    rows = Rows(*plan.data.sample(max(FEW, 6 * plan.budget)), plan.objective.loss, plan.penalty)
     best: tuple[Student, float] | None = None
-    rate = RATE * plan.unit
-    for attempt, passes in enumerate(_lengths(plan.passes)):
-        first = attempt == 0
-        pace = Pace(passes, rate if first else rate / 4, rate / DECAY if first else rate / 400, PENALTY)
-        for student, loss in train(plan.data, student, pace, plan.batch):
-            yield plan.progress(student, loss, "wide")
+    for passes in _lengths(plan.passes):
+        rate = RATE * plan.unit * (1.0 if passes < LONG else 0.25)
+        student, loss = yield from plan.trained(student, Pace(passes, rate, rate / DECAY, PENALTY), "wide")
         if 2 * loss > UNEXPLAINED * plan.size**2:
             return False
+        slow = Pace(max(1, passes / 8), RATE * plan.unit / 4, RATE * plan.unit / 400, PENALTY / 2, fixed=True)
         student = _merged(rows, student).prune(int(2.5 * plan.budget))
-        pace = Pace(max(1, passes / 8), rate / 4, rate / 400, PENALTY / 2, fixed=True)
-        for student, loss in train(plan.data, student, pace, plan.batch):
-            yield plan.progress(student, loss, "merged")
+        student, loss = yield from plan.trained(student, slow, "merged")
         student = _merged(rows, student)
+        plan.spend(rows)
         settled = settle(rows, student.prune(int(1.5 * plan.budget)), plan.budget)
         best = settled if best is None or settled[1] < best[1] else best
-        best = _repaired(plan, rows, best)
-        if best[1] < 10 * FOUND * plan.size**2 or plan.left < 0.2 * plan.passes:
-            W, v = _relu(plan, rows, best[0])
-            found = plan.hand_out(W, v, "sides", exact=True)
-            yield found
-            if 2 * found.loss < FOUND * plan.size**2 * plan.data.rows:
-                return True
+        found = yield from _answer(plan, rows, best)
+        if not found and best[1] < PROMISING * plan.size**2:
+            best = _repaired(plan, rows, best)
+            found = yield from _answer(plan, rows, best)
+        if found:
+            return True
         student = _widened(plan, student, math.sqrt(2 * loss))
     return False
 
 
+def _answer(plan: Plan, rows: Rows, best: tuple[Student, float]) -> Generator[Iterate, None, bool]:
+    """Hand a student out as a ReLU network if it is good enough; says whether the network was found."""
+    if best[1] > PROMISING * plan.size**2 and plan.left > 0.3 * plan.passes:
+        return False
+    W, v = _relu(plan, rows, best[0])
+    answer = plan.hand_out(W, v, "sides", exact=True)
+    found = 2 * answer.loss < FOUND * plan.size**2 * plan.data.rows
+    yield replace(answer, record={"phase": "found" if found else "sides"})
+    return found
+
+
 def _lengths(passes: float) -> list[float]:
     """Plan the passes of each attempt: short ones first, since many networks are found at once."""
-    lengths, total = [], 0.0
-    length = max(2.0, passes / 40)
-    while total + length * 1.125 < 0.9 * passes:
+    lengths, total, length = [], 0.0, 3.0
+    while total + 1.125 * length < 0.8 * passes:
         lengths.append(length)
         total += 1.125 * length
-        length = min(40.0, length * 2)
+        length = min(LONG, 2 * length)
     return lengths or [max(1.0, 0.6 * passes)]
 
 
@@ -81,7 +92,8 @@ def _repaired(plan: Plan, rows: Rows, best: tuple[Student, float]) -> tuple[Stud
     for _ in range(3):
         if best[1] < FOUND * plan.size**2:
             break
-        tried = settle(rows, grow(rows, best[0], max(5, plan.budget // 10)), plan.budget)
+        plan.spend(rows)
+        tried = settle(rows, grow_lines(rows, best[0], max(5, plan.budget // 10)), plan.budget)
         better = tried[1] < 0.5 * best[1]
         best = tried if tried[1] < best[1] else best
         if not better:
@@ -107,6 +119,15 @@ def _relu(plan: Plan, rows: Rows, student: Student) -> tuple[Tensor, Tensor]:
     W, v = min(choices, key=lambda choice: int((choice[0] != 0).sum()))
     lit = (rows.X.double() @ W > 0).any(0)
     return _cut(rows, W[:, lit], v[lit], plan.budget)
+
+
+def as_relu(plan: Plan, student: Student) -> tuple[Tensor, Tensor]:
+    """Write an unfinished student as ReLU neurons, whatever its form."""
+    if not student.lines:
+        return student.W, student.v
+    return _relu(
+        plan, Rows(*plan.data.sample(COMPARED), plan.objective.loss, plan.penalty), student.prune(plan.budget)
+    )
 
 
 def _cut(rows: Rows, W: Tensor, v: Tensor, budget: int) -> tuple[Tensor, Tensor]:

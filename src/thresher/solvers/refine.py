@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,11 +73,14 @@ class ConjugateGradients:
         Newton steps; a squared error needs one.
     tolerance : float
         Stop when the gradient has fallen to this share of where it began.
+    precondition : callable, optional
+        An approximate inverse of the Hessian.
     """
 
     iterations: int = 3
     newton: int = 1
     tolerance: float = 1e-7
+    precondition: Callable[[Tensor], Tensor] | None = None
 
     def __call__(self, view: RestrictedObjective, values: Tensor, step: float) -> Tensor:
         """Solve on the support, starting from the given values."""
@@ -86,20 +90,23 @@ class ConjugateGradients:
 
     def _solve(self, model: Quadratic) -> Tensor:
         """Solve ``H d = -g`` approximately."""
+        near = self.precondition or (lambda v: v)
         direction, residual = torch.zeros_like(model.gradient), -model.gradient
-        search, squared = residual, _dot(residual, residual)
-        enough = self.tolerance**2 * squared
+        search = nearer = near(residual)
+        length = _dot(residual, nearer)
+        enough = self.tolerance**2 * length
         for _ in range(self.iterations):
-            if not squared > enough:
+            if not length > enough:
                 break
             bent = model.hessian(search)
             bend = _dot(search, bent)
             if not bend > 0:
                 break
-            direction = direction + (squared / bend) * search
-            residual = residual - (squared / bend) * bent
-            previous, squared = squared, _dot(residual, residual)
-            search = residual + (squared / previous) * search
+            direction = direction + (length / bend) * search
+            residual = residual - (length / bend) * bent
+            nearer = near(residual)
+            previous, length = length, _dot(residual, nearer)
+            search = nearer + (length / previous) * search
         return direction
 
 

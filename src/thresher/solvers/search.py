@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from thresher.operators.gated import GatedOperator
-from thresher.solvers.loop import FINISHED, Iterate, Start, Status
+from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Start, Status
 from thresher.solvers.objective import Objective
 from thresher.solvers.plan import Plan
-from thresher.solvers.recover import recover
+from thresher.solvers.recover import as_relu, recover
 from thresher.solvers.screen import working_features
 from thresher.solvers.squeeze import squeeze
 from thresher.solvers.working import Working
@@ -46,37 +46,46 @@ class Search:
     seed: int = 0
 
     def init(self, objective: Objective, budget: int, start: Start | None) -> Iterate:
-        """Start with the zero network, or with the given one."""
-        assert isinstance(objective.operator, GatedOperator)
-        zero = SparseVector.zeros(objective.size, objective.operator.dtype)
-        return Iterate(zero, math.inf, 0.0, carry=self._phases(objective, budget, start))
-
-    def step(self, iterate: Iterate) -> Iterate:
-        """Go on by one pass over the data, or by one part of the end game."""
-        following = next(iterate.carry, None)
-        if following is None:
-            return replace(iterate, record={"phase": "done"})
-        return replace(following, carry=iterate.carry)
-
-    def stop(self, iterate: Iterate) -> Status | None:
-        """Stop when all phases are done."""
-        return FINISHED if iterate.record.get("phase") == "done" else None
-
-    def finish(self, iterate: Iterate) -> Iterate:
-        """Hand the iterate out as it is: phases polish what they hand out."""
-        return iterate
-
-    def _phases(self, objective: Objective, budget: int, start: Start | None) -> Iterator[Iterate]:
+        """Start with the zero network; a given one is the first thing that is tried."""
         operator = objective.operator
         assert isinstance(operator, GatedOperator)
         room = max(WIDE * budget, FLOOR)
         features = working_features(objective, room, budget)
         data = Working.of(objective, features, operator.memory_limit, self.seed)
-        batch = data.batch_size(self.batch_size)
         width = max(2, min(room // data.width, max(4, 2 * min(operator.neurons, budget))))
         plan = Plan(
-            objective, data, budget, operator.neurons, width, batch, self.passes, self.negative, self.seed
+            objective,
+            data,
+            budget,
+            operator.neurons,
+            width,
+            data.batch_size(self.batch_size),
+            self.passes,
+            self.negative,
+            self.seed,
         )
-        if objective.loss.quadratic and start is None and (yield from recover(plan)):
-            return
-        yield from squeeze(plan, start)
+        zero = SparseVector.zeros(objective.size, operator.dtype)
+        return Iterate(zero, math.inf, 0.0, carry=(plan, _phases(plan, start)))
+
+    def step(self, iterate: Iterate) -> Iterate:
+        """Go on by one pass over the data, or by one part of the end game."""
+        following = next(iterate.carry[1], None)
+        if following is None:
+            return replace(iterate, kept=False, record={"phase": "done"})
+        return replace(following, carry=iterate.carry)
+
+    def stop(self, iterate: Iterate) -> Status | None:
+        """Stop when the network is found or all phases are done."""
+        phase = iterate.record.get("phase")
+        return RECOVERED if phase == "found" else FINISHED if phase == "done" else None
+
+    def rescue(self, iterate: Iterate) -> Iterate:
+        """Make a network within the budget of an unfinished student."""
+        plan: Plan = iterate.carry[0]
+        return iterate if plan.latest is None else plan.hand_out(*as_relu(plan, plan.latest), "rescued")
+
+
+def _phases(plan: Plan, start: Start | None) -> Iterator[Iterate]:
+    if plan.objective.loss.quadratic and start is None and (yield from recover(plan)):
+        return
+    yield from squeeze(plan, start)

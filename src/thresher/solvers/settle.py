@@ -1,7 +1,8 @@
-"""The end game of the search: refit a student in the line form exactly, and remove weights one by one.
+"""The end game of the search: refit a student exactly, admit weights by gradient, remove them one by one.
 
-All of it is least squares with the gates held: Gauss-Newton steps on a support, backward elimination of the
-weights whose removal costs least (Hassibi and Stork's optimal brain surgeon), and growth by gradient.
+All of it is Newton's method with the gates held: steps on a support, backward elimination of the weights whose
+removal costs least (the optimal brain surgeon of Hassibi and Stork), and growth where the gradient promises
+most. It serves both forms of a student and every loss.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from thresher.losses import Loss
 from thresher.solvers.student import Student
 
 DAMPING = 1e-6
@@ -20,25 +22,41 @@ ROWS_AT_ONCE = 2000
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to fit, already multiplied where they are weighted."""
+    """Rows to fit.
 
-    X: Tensor  # (rows, features)
-    y: Tensor  # (rows,)
-    weight: Tensor | None = None
+    Attributes
+    ----------
+    X, y, weight : tensors of shapes (rows, features), (rows,), (rows,) or None
+    loss : Loss
+    alpha : float
+        L2 penalty for each row.
+    """
+
+    X: Tensor
+    y: Tensor
+    weight: Tensor | None
+    loss: Loss
+    alpha: float = 0.0
 
     def error(self, student: Student) -> float:
-        """Give the weighted mean squared error."""
-        squares = (student.output(self.X) - self.y).square_()
-        return float((squares if self.weight is None else squares * self.weight).double().mean())
+        """Give twice the mean loss: the mean squared error, where that is the loss."""
+        value = self.loss.value(student.output(self.X), self.y, self.weight) / len(self.y)
+        return 2 * value + self.alpha * float(student.W.double().square().sum())
+
+    def slope(self, student: Student) -> Tensor:
+        """Give the weighted derivative of the loss with respect to the output."""
+        slope = self.loss.slope(student.output(self.X), self.y)
+        return slope if self.weight is None else slope * self.weight
 
     def head(self, rows: int) -> Rows:
         """Take the first rows."""
-        return Rows(self.X[:rows], self.y[:rows], None if self.weight is None else self.weight[:rows])
+        weight = None if self.weight is None else self.weight[:rows]
+        return replace(self, X=self.X[:rows], y=self.y[:rows], weight=weight)
 
 
 @dataclass(frozen=True, eq=False)
 class _Equations:
-    """Normal equations ``H step = h`` of a student's weights, linear part and folds."""
+    """Newton's equations ``H step = h`` for a student's weights and, in the line form, linear part and folds."""
 
     feature: Tensor
     neuron: Tensor
@@ -48,17 +66,19 @@ class _Equations:
 
     def values(self, student: Student) -> Tensor:
         """Read the unknowns off a student."""
-        assert student.linear is not None and student.folds is not None
-        parts = [student.W[self.feature, self.neuron], student.linear, student.folds[self.folds]]
+        parts = [student.W[self.feature, self.neuron]]
+        if student.linear is not None and student.folds is not None:
+            parts += [student.linear, student.folds[self.folds]]
         return torch.cat(parts).double()
 
     def write(self, student: Student, values: Tensor) -> Student:
         """Make the student that has these values."""
-        assert student.linear is not None
         values = values.to(student.W.dtype)
-        weights, d = self.feature.numel(), student.linear.numel()
-        W, folds = torch.zeros_like(student.W), torch.zeros_like(student.linear)
+        W, weights = torch.zeros_like(student.W), self.feature.numel()
         W[self.feature, self.neuron] = values[:weights]
+        if student.linear is None:
+            return replace(student, W=W)
+        d, folds = student.linear.numel(), torch.zeros_like(student.linear)
         folds[self.folds] = values[weights + d :]
         return replace(student, W=W, linear=values[weights : weights + d], folds=folds)
 
@@ -66,32 +86,49 @@ class _Equations:
         """Solve for the step."""
         return torch.cholesky_solve(self.h[:, None], factor(self.H))[:, 0]
 
+    def removable(self, student: Student) -> Tensor:
+        """Say which unknowns count against the budget: all but the linear part."""
+        free = torch.ones(self.h.numel(), dtype=torch.bool)
+        if student.linear is not None:
+            free[self.feature.numel() : self.feature.numel() + student.linear.numel()] = False
+        return free
 
-def _equations(rows: Rows, student: Student, every_fold: bool) -> _Equations:
-    """Set up the Gauss-Newton step with gates held; `every_fold` admits folds that are zero now."""
-    assert student.linear is not None and student.folds is not None
-    d = student.linear.numel()
+
+def _equations(rows: Rows, student: Student, every_fold: bool = False) -> _Equations:
+    """Set up Newton's step with gates held; `every_fold` admits folds that are zero now."""
     feature, neuron = (student.W != 0).nonzero(as_tuple=True)
-    folds = torch.arange(d) if every_fold else (student.folds != 0).nonzero().flatten()
-    size = feature.numel() + d + folds.numel()
+    folds, linear = torch.zeros(0, dtype=torch.int64), 0
+    if student.linear is not None and student.folds is not None:
+        linear = student.linear.numel()
+        folds = torch.arange(linear) if every_fold else (student.folds != 0).nonzero().flatten()
+    size = feature.numel() + linear + folds.numel()
     H = torch.zeros(size, size, dtype=rows.X.dtype)
     h = torch.zeros(size, dtype=torch.float64)
     for start in range(0, len(rows.y), ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        X = rows.X[part]
-        gate = (X @ student.W).sign_().mul_(student.v)
-        columns = torch.cat([X[:, feature] * gate[:, neuron], X, X[:, folds].abs()], 1)
-        residual = rows.y[part] - student.output(X)
+        X, y = rows.X[start : start + ROWS_AT_ONCE], rows.y[start : start + ROWS_AT_ONCE]
+        gate = student.gates(X).mul_(student.v)
+        columns = X[:, feature] * gate[:, neuron]
+        if linear:
+            columns = torch.cat([columns, X, X[:, folds].abs()], 1)
+        output = student.output(X)
+        slope, curvature = rows.loss.slope(output, y), rows.loss.curvature(output)
         if rows.weight is not None:
-            root = rows.weight[part].sqrt()
-            columns, residual = columns * root[:, None], residual * root
-        H.addmm_(columns.T, columns)
-        h += (columns.T @ residual).double()
-    return _Equations(feature, neuron, folds, H.double(), h)
+            weight = rows.weight[start : start + ROWS_AT_ONCE]
+            slope, curvature = slope * weight, weight if curvature is None else curvature * weight
+        h -= (columns.T @ slope).double()
+        H.addmm_(columns.T, columns if curvature is None else columns * curvature[:, None])
+    H = H.double()
+    if rows.alpha:
+        values = student.W[feature, neuron].double()
+        H.diagonal()[: feature.numel()].add_(rows.alpha * len(rows.y))
+        h[: feature.numel()] -= rows.alpha * len(rows.y) * values
+    return _Equations(feature, neuron, folds, H, h)
 
 
 def factor(H: Tensor) -> Tensor:
     """Factor a positive semidefinite matrix, damped as little as it takes."""
+    if H.numel() == 0:
+        return H
     damping, size = DAMPING, float(H.diagonal().mean())
     while True:
         damped = H.clone()
@@ -103,10 +140,12 @@ def factor(H: Tensor) -> Tensor:
 
 
 def refit(rows: Rows, student: Student, times: int, every_fold: bool = False) -> tuple[Student, float]:
-    """Take Gauss-Newton steps on the support while they help; give the student and its error."""
+    """Take Newton steps on the support while they help; give the student and its error."""
     best = rows.error(student)
     for _ in range(times):
         equations = _equations(rows, student, every_fold)
+        if equations.h.numel() == 0:
+            break
         values, step = equations.values(student), equations.solve()
         for length in (1.0, 0.5, 0.2):
             trial = equations.write(student, values + length * step)
@@ -117,26 +156,26 @@ def refit(rows: Rows, student: Student, times: int, every_fold: bool = False) ->
             break
         slow = error > 0.8 * best
         student, best = trial, error
-        if slow:
+        if slow and rows.loss.quadratic:
             break
     return student, best
 
 
-def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float = math.inf) -> list[int]:
-    """Choose weights to remove, one by one, each the one whose removal costs least once the rest is refitted.
+def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float = 0.0) -> list[int]:
+    """Choose weights to remove, each the one whose removal costs least once the rest is refitted.
 
     Parameters
     ----------
     H : tensor of shape (k, k)
-        Half the Hessian of the squared error.
+        The Hessian.
     values : tensor of shape (k,)
-        Where the squared error is least.
+        Where the objective is least.
     free : bool tensor of shape (k,)
         What may be removed.
     count : int
         How many to remove.
     limit : float
-        After those, go on while all removals together cost no more than this.
+        After those, go on while all removals together cost no more than this (in units of ``v'Hv``).
     """
     inverse = torch.cholesky_inverse(factor(H))
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
@@ -146,7 +185,7 @@ def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float =
         cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-30), math.inf)
         least = int(cost.argmin())
         spent += float(cost[least])
-        if len(removed) >= count and (spent > limit or math.isinf(limit)):
+        if len(removed) >= count and not spent <= limit:
             break
         column = inverse[:, least] / inverse[least, least]
         values = values - column * values[least]
@@ -162,44 +201,22 @@ def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float =
 
 def eliminate(rows: Rows, student: Student, budget: int, slack: float = 0.05) -> Student:
     """Remove weights down to the budget, and more while the error rises by less than a share `slack`."""
-    equations = _equations(rows, student, every_fold=False)
-    weights, linear = equations.feature.numel(), student.W.shape[0]
-    values = equations.values(student) + equations.solve()
-    free = torch.ones(values.numel(), dtype=torch.bool)
-    free[weights : weights + linear] = False
+    equations = _equations(rows, student)
+    values = equations.values(student)
+    if rows.loss.quadratic:
+        values = values + equations.solve()
+    free = equations.removable(student)
     limit = slack * rows.error(student) * len(rows.y)
     removed = backward(equations.H, values, free, int(free.sum()) - budget, limit)
     values[removed] = 0
     return equations.write(student, values).compact()
 
 
-def grow(rows: Rows, student: Student, count: int) -> Student:
-    """Admit the weights with the largest gradient, also as tilts of the folds."""
-    assert student.folds is not None
-    folds, axes = student.folds, (student.folds != 0).nonzero().flatten()
-    tilts = torch.zeros(folds.numel(), axes.numel(), dtype=folds.dtype)
-    tilts[axes, torch.arange(axes.numel())] = folds[axes].abs()
-    W, v = torch.cat([student.W, tilts], 1), torch.cat([student.v, folds[axes].sign()])
-    slope = student.output(rows.X) - rows.y
-    if rows.weight is not None:
-        slope = slope * rows.weight
-    gradient = rows.X.T @ ((rows.X @ W).sign_().mul_(v) * slope[:, None])
-    gradient[W != 0] = 0
-    chosen = torch.topk(gradient.abs().view(-1), min(count, gradient.numel())).indices
-    size = rows.X.square().sum(0).clamp_(min=1e-30)[chosen // W.shape[1]]
-    W.view(-1)[chosen] = -gradient.view(-1)[chosen] / size
-    tilted = (W[:, student.neurons :] != 0).sum(0) > 1
-    folds = folds.clone()
-    folds[axes[tilted]] = 0
-    kept = torch.cat([torch.ones(student.neurons, dtype=torch.bool), tilted])
-    return replace(student, W=W[:, kept], v=v[kept], folds=folds)
-
-
-def settle(rows: Rows, student: Student, budget: int) -> tuple[Student, float]:
+def settle(rows: Rows, student: Student, budget: int, slack: float = 0.05) -> tuple[Student, float]:
     """Refit on the inflated support, shrink to the budget by elimination, refit."""
     rows = rows.head(max(6000, 5 * (student.nonzeros + 2 * student.W.shape[0])))
     student, error = refit(rows, student, 3, every_fold=True)
     between = math.isqrt(max(student.nonzeros, budget) * budget)
     for target in (between, budget) if student.nonzeros > 1.15 * budget else (budget,):
-        student, error = refit(rows, eliminate(rows, student, target), 3)
+        student, error = refit(rows, eliminate(rows, student, target, slack), 3)
     return student, error

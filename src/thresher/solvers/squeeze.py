@@ -1,41 +1,58 @@
-"""Training under a budget that shrinks to the exact one, for data that no network explains entirely."""
+"""Fitting data that no network explains entirely: shrink a wide student, grow a small one, exchange weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 import torch
 
+from thresher.solvers.grow import grow_relus
 from thresher.solvers.loop import Iterate, Start
 from thresher.solvers.plan import Plan
-from thresher.solvers.student import Pace, Student, merge, train
+from thresher.solvers.settle import Rows, eliminate, refit
+from thresher.solvers.student import Pace, Student, merge
 
-RATE, PENALTY = 0.02, 0.0
+RATE = 0.02
+# Budgets up to this are also reached from below, and weights exchanged at their end.
+SMALL = 200
+# Shares of the passes: growing from nothing, exchanging weights after that, exchanging at the end.
+GROWING, EXCHANGING, LAST = 0.2, 0.1, 0.15
+# How many weights an exchange admits, as shares of the budget, in turn.
+EXCHANGES = (0.5, 0.25, 0.1)
 
 
 def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
     """Train a wide ReLU student, cut neurons to the allowed number, and shrink its weights to the budget."""
+    rows = Rows(*plan.data.sample(max(5000, 10 * plan.budget)), plan.objective.loss, plan.penalty)
     W, v = plan.neurons(plan.width, plan.size)
     if start is not None:
         known, signs = plan.opened(start)
         yield plan.hand_out(known, signs, "start")
         W, v = torch.cat([known, 0.1 * W], 1), torch.cat([signs, v])
-    student = Student(W, v)
-    passes = max(3.0, plan.left)
+    small, passes = plan.budget <= SMALL, plan.left
+    if small:
+        grown = yield from _pursued(plan, rows, int(GROWING * passes))
+        yield from _exchanged(plan, rows, grown, int(EXCHANGING * passes), "grown")
+    # The last pass must end before all are spent, so that its result is handed out.
+    student = yield from _shrunk(plan, Student(W, v), 0.999 * (plan.left - LAST * passes * small))
+    yield plan.hand_out(student.W, student.v, "shrunk")
+    if small:
+        yield from _exchanged(plan, rows, student.prune(plan.budget), int(plan.left), "exchanged")
+
+
+def _shrunk(plan: Plan, student: Student, passes: float) -> Generator[Iterate, None, Student]:
+    """Train under a budget that falls in two phases, with the neurons cut in between."""
     rate = RATE * plan.unit
-    between = min(W.numel(), 4 * plan.budget)
-    wide = Pace(0.4 * passes, rate, rate / 3, PENALTY, shrink=lambda t: _falling(W.numel(), between, t))
-    for student, loss in train(plan.data, student, wide, plan.batch):
-        yield plan.progress(student, loss, "wide")
+    size, between = student.W.numel(), min(student.W.numel(), 4 * plan.budget)
+    wide = Pace(0.4 * passes, rate, rate / 3, shrink=lambda t: _falling(size, between, t))
+    student, _ = yield from plan.trained(student, wide, "wide")
     student = _fewer_neurons(plan, student.compact())
     held = student.nonzeros
-    narrow = Pace(
-        0.6 * passes, rate / 3, rate / 100, PENALTY, shrink=lambda t: _falling(held, plan.budget, t / 0.5)
-    )
-    for student, loss in train(plan.data, student, narrow, plan.batch):
-        yield plan.progress(student, loss, "shrinking")
-    yield plan.hand_out(student.W, student.v, "exact")
+    narrow = Pace(0.6 * passes, rate / 3, rate / 100, shrink=lambda t: _falling(held, plan.budget, 2 * t))
+    student, _ = yield from plan.trained(student, narrow, "shrinking")
+    return student
 
 
 def _falling(start: int, end: int, share: float) -> int:
@@ -53,3 +70,37 @@ def _fewer_neurons(plan: Plan, student: Student) -> Student:
     strength = (X @ student.W).clamp_(min=0).square().mean(0)
     kept = torch.topk(strength, plan.hidden).indices.sort().values
     return replace(student, W=student.W[:, kept], v=student.v[kept])
+
+
+def _pursued(plan: Plan, rows: Rows, steps: int) -> Generator[Iterate, None, Student]:
+    """Grow a student from nothing in a number of steps, refitting after each."""
+    empty = torch.zeros(plan.data.width, 0, dtype=rows.X.dtype)
+    student = Student(empty, torch.zeros(0, dtype=rows.X.dtype))
+    ratio = plan.budget ** (1 / max(1, steps - 1))
+    while student.nonzeros < plan.budget:
+        target = min(plan.budget, max(student.nonzeros + 1, round(student.nonzeros * ratio)))
+        count = target - student.nonzeros
+        grown = grow_relus(rows, student, count, plan.places(student), plan.negative)
+        if grown.nonzeros == student.nonzeros:
+            break
+        refitted, error = refit(rows, grown, 3)
+        student = refitted.compact()
+        plan.spend(rows)
+        yield plan.progress(student, error / 2, "growing")
+    return student
+
+
+def _exchanged(plan: Plan, rows: Rows, student: Student, rounds: int, phase: str) -> Iterator[Iterate]:
+    """Grow beyond the budget, refit, remove what costs least, refit: again and again, keeping the best."""
+    student, best = refit(rows, student, 3)
+    for share in itertools.islice(itertools.cycle(EXCHANGES), rounds):
+        count = max(1, round(share * plan.budget))
+        grown = grow_relus(rows, student, count, plan.places(student, 2), plan.negative)
+        wide, _ = refit(rows, grown, 3)
+        narrow = eliminate(rows, wide.compact(), plan.budget, slack=0.0)
+        trial, error = refit(rows, plan.within(rows.X, narrow), 5)
+        if error < best:
+            student, best = trial.compact(), error
+        plan.spend(rows)
+        yield plan.progress(student, best / 2, phase)
+    yield plan.hand_out(student.W, student.v, phase)

@@ -58,6 +58,11 @@ class Student:
             return Z.clamp_(min=0) @ self.v
         return Z.abs_() @ self.v + X @ self.linear + X.abs() @ self.folds
 
+    def gates(self, X: Tensor) -> Tensor:  # (rows, neurons)
+        """Give the slope of every neuron on every row: 0 or 1 in the ReLU form, -1 or 1 in the line form."""
+        Z = X @ self.W
+        return Z.sign_() if self.lines else (Z > 0).to(Z.dtype)
+
     def compact(self) -> Student:
         """Drop empty neurons; in the line form a neuron with one weight becomes a fold of its axis."""
         used = (self.W != 0).sum(0)
@@ -93,6 +98,8 @@ class Pace:
     l1 : float
         L1 penalty as a share of the step: a weight stays while its mean gradient exceeds that share of the
         gradient's root mean square, so the penalty fades by itself as the fit becomes exact.
+    decay : float
+        L2 penalty for each row.
     fixed : bool
         Whether zeros stay zero.
     shrink : callable, optional
@@ -103,6 +110,7 @@ class Pace:
     start: float
     end: float
     l1: float = 0.0
+    decay: float = 0.0
     fixed: bool = False
     shrink: Callable[[float], int] | None = None
 
@@ -118,12 +126,14 @@ def train(data: Working, student: Student, pace: Pace, batch: int) -> Iterator[t
     adam = _Adam(parts)
     mask = (parts[0] != 0).to(parts[0].dtype) if pace.fixed else None
     per_pass = max(1, data.rows // batch)
-    total, done = max(1, round(pace.passes * per_pass)), 0
+    total, done = max(1, int(pace.passes * per_pass)), 0
     while done < total:
         seen, lost = 0, 0.0
         for X, y, weight in data.batches(batch, round(data.passes * 1000)):
             value, gradients = _gradient(data, parts, student.v, X, y, weight)
             lost, seen = lost + value, seen + 1
+            if pace.decay:
+                gradients[0].add_(parts[0], alpha=pace.decay)
             if mask is not None:
                 gradients[0].mul_(mask)
             done += 1

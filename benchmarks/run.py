@@ -1,0 +1,122 @@
+"""Run the benchmarks and print one table: what was measured, the ratio, the bar, and whether it is met.
+
+    python benchmarks/run.py                 all of them
+    python benchmarks/run.py gemm memory     those named
+    python benchmarks/run.py --quick --json  extrapolate slow peers; one JSON document
+
+A missed bar is a result, not a failure: the exit code is 0 unless a benchmark crashed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from measuring import Measurement, Options
+
+BENCHMARKS = ("gemm", "literal", "memory")
+COLUMNS = ("what", "measured", "bar", "")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for; a benchmark that crashes does not keep the others from running."""
+    chosen, options, as_json = parse(arguments)
+    found: dict[str, list[Measurement]] = {}
+    crashed: dict[str, str] = {}
+    for name in chosen:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        try:
+            found[name] = importlib.import_module(name).measure(options)
+        except Exception as error:
+            traceback.print_exc()
+            crashed[name] = f"{type(error).__name__}: {error}"
+    print(json.dumps(document(found, crashed, options), indent=2) if as_json else table(found, crashed))
+    return 1 if crashed else 0
+
+
+def parse(arguments: Sequence[str] | None) -> tuple[list[str], Options, bool]:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description="Measure speed and memory against peers and limits.",
+        epilog="Example: python benchmarks/run.py gemm --threads 1",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which to run, of {', '.join(BENCHMARKS)}; all by default"
+    )
+    parser.add_argument("--threads", type=int, default=2, help="threads of every matrix product (default 2)")
+    parser.add_argument("--repeats", type=int, default=5, help="timings behind each median (default 5)")
+    parser.add_argument("--quick", action="store_true", help="time slow peers on a few steps and extrapolate")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark is called {unknown[0]!r}. Use any of {', '.join(BENCHMARKS)}.")
+    if given.threads < 1 or given.repeats < 1:
+        parser.error("--threads and --repeats must be whole numbers of 1 or more.")
+    options = Options(threads=given.threads, repeats=given.repeats, quick=given.quick)
+    return list(given.names or BENCHMARKS), options, given.json
+
+
+def table(found: dict[str, list[Measurement]], crashed: dict[str, str]) -> str:
+    """Write everything as one table of text."""
+    lines = [COLUMNS]
+    lines += [cells(measurement) for rows in found.values() for measurement in rows]
+    lines += [(f"{name}: {why}", "", "", "CRASHED") for name, why in crashed.items()]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(
+        f"{what:<{widths[0]}}  {value:>{widths[1]}}  {bar:>{widths[2]}}  {verdict}".rstrip()
+        for what, value, bar, verdict in [lines[0], rule, *lines[1:]]
+    )
+
+
+def cells(measurement: Measurement) -> tuple[str, str, str, str]:
+    """Write one measurement as the cells of a line."""
+    digits = 1 if measurement.value >= 10 else 2
+    unit = measurement.unit if measurement.unit == "x" else f" {measurement.unit}"
+    if measurement.bar is None:
+        return measurement.what, f"{measurement.value:.{digits}f}{unit}", "", ""
+    bound = ">=" if measurement.at_least else "<="
+    verdict = "pass" if measurement.passed else "FAIL"
+    return (
+        measurement.what,
+        f"{measurement.value:.{digits}f}{unit}",
+        f"{bound} {measurement.bar:g}{unit}",
+        verdict,
+    )
+
+
+def document(
+    found: dict[str, list[Measurement]], crashed: dict[str, str], options: Options
+) -> dict[str, Any]:
+    """Gather everything as one JSON document."""
+    rows = [
+        {
+            "benchmark": name,
+            "what": row.what,
+            "measured": row.value,
+            "unit": row.unit,
+            "bar": row.bar,
+            "bound": "at least" if row.at_least else "at most",
+            "passed": row.passed,
+            "detail": row.detail,
+        }
+        for name, rows in found.items()
+        for row in rows
+    ]
+    return {
+        "threads": options.threads,
+        "repeats": options.repeats,
+        "quick": options.quick,
+        "measurements": rows,
+        "crashed": crashed,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

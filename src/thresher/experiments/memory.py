@@ -1,0 +1,129 @@
+"""The memory of one fit, measured in a process of its own so that nothing that ran before counts.
+
+``python -m thresher.experiments.memory`` reads a configuration as JSON from standard input and writes what it
+measured to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from thresher.data.planted import planted
+from thresher.errors import ParameterError
+
+SECONDS_BETWEEN_LOOKS = 0.0005
+STATUS = Path("/proc/self/statm")
+
+
+def measure_apart(configuration: dict[str, Any]) -> dict[str, Any]:
+    """Run a few steps of thresholding in a new process, and give its peak memory and its time.
+
+    Parameters
+    ----------
+    configuration : dict
+        `n`, `d`, `hidden`, `budget`, `steps`, `memory_limit` (bytes), `dtype` and `seed`.
+
+    Returns
+    -------
+    dict
+        `peak_bytes`, the most resident memory during the fit less that just before it, and `step_seconds`.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "thresher.experiments.memory"],
+        input=json.dumps(configuration),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 130:
+        raise KeyboardInterrupt
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode}"]
+        raise ParameterError(f"the process that measures memory failed: {lines[-1]}")
+    return dict(json.loads(done.stdout))
+
+
+def resident_bytes() -> int:
+    """Give the memory of this process: what it holds now, or, where that is not told, its peak so far."""
+    if STATUS.exists():
+        import mmap
+
+        return int(STATUS.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
+    import resource
+
+    # The peak is in bytes on macOS and in units of 1024 bytes elsewhere.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def peak_during(work: Callable[[], Any]) -> tuple[Any, int]:
+    """Run some work and watch the memory of this process meanwhile.
+
+    Returns
+    -------
+    answer : Any
+        What the work gave.
+    peak : int
+        The most memory seen, in bytes, less that just before.
+    """
+    before = peak = resident_bytes()
+    over = threading.Event()
+
+    def look() -> None:
+        nonlocal peak
+        while not over.wait(SECONDS_BETWEEN_LOOKS):
+            peak = max(peak, resident_bytes())
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        answer = work()
+    finally:
+        over.set()
+        watcher.join()
+    return answer, max(peak, resident_bytes()) - before
+
+
+def _measure(configuration: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    from thresher.gates import DenseRandom
+    from thresher.operators import Design, GatedOperator
+    from thresher.solvers.iht import iht, paper_iht
+
+    dtype = getattr(torch, configuration["dtype"])
+
+    def fit(n: int, steps: int) -> float:
+        operator = GatedOperator(
+            Design(problem.X[:n], dtype=dtype),
+            DenseRandom(configuration["d"], configuration["hidden"], configuration["seed"]),
+            configuration["memory_limit"],
+        )
+        began = time.perf_counter()
+        iht(operator, problem.y[:n], configuration["budget"], solver=paper_iht(), max_iter=steps)
+        return (time.perf_counter() - began) / steps
+
+    problem = planted(
+        configuration["n"],
+        configuration["d"],
+        configuration["hidden"],
+        configuration["budget"],
+        seed=configuration["seed"],
+    )
+    # What torch sets up on first use is no part of a fit.
+    fit(min(64, configuration["n"]), steps=1)
+    step_seconds, peak = peak_during(lambda: fit(configuration["n"], configuration["steps"]))
+    return {"peak_bytes": peak, "step_seconds": round(step_seconds, 4)}
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(_measure(json.load(sys.stdin))))
+    except KeyboardInterrupt:
+        sys.exit(130)
