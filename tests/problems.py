@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -356,13 +356,15 @@ def network_problem(
     hidden: int = 4,
     budget: int = 12,
     negative: float = 0.0,
+    noise: float = 0.0,
     seed: int = 0,
 ) -> NetworkProblem:
-    """Plant a network whose labels are exact in float64."""
+    """Plant a network whose labels are exact in float64, but for the noise."""
     problem = planted(rows, features, hidden, budget, negative=negative, seed=seed)
     assert problem.signs is not None
     X = problem.X.astype(np.float64)
-    return NetworkProblem(X, problem.evaluate(X), hidden, budget, seed, torch.from_numpy(problem.signs))
+    y = problem.evaluate(X) + noise * normal(rows, seed=seed + 1000)
+    return NetworkProblem(X, y, hidden, budget, seed, torch.from_numpy(problem.signs))
 
 
 def following_solvers(budget: int) -> dict[str, IHT]:
@@ -386,7 +388,7 @@ SOLVERS: dict[str, IHT] = {
     "Armijo": IHT(refinement=Armijo()),
     "least squares": IHT(refinement=LeastSquares()),
     "no refinement": IHT(refinement=None),
-    "paper": paper_iht(),
+    "paper on fixed gates": replace(paper_iht(), update_gates_every=None),
 }
 
 

@@ -40,12 +40,18 @@ def keep_largest(vector: Tensor | SparseVector, budget: int) -> SparseVector:
     """
     if isinstance(vector, Tensor):
         vector = SparseVector.from_dense(vector)
-    kept = _largest(vector.values.abs(), budget)
+    kept = largest(vector.values.abs(), budget)
     return SparseVector(vector.indices[kept], vector.values[kept], vector.size)
 
 
-def _largest(magnitude: Tensor, budget: int) -> Tensor:
-    """Give the ascending positions of the `budget` largest entries, ties by position."""
+def largest(magnitude: Tensor, budget: int) -> Tensor:
+    """Give the ascending positions of the `budget` largest entries, ties by position.
+
+    Examples
+    --------
+    >>> largest(torch.tensor([1.0, 5.0, 5.0, 2.0, 5.0]), 2).tolist()
+    [1, 2]
+    """
     if budget >= magnitude.numel():
         return torch.arange(magnitude.numel())
     if budget <= 0:
@@ -95,7 +101,7 @@ class StreamingTop:
         candidates = (magnitude >= self._floor) if self._floor > 0 else (magnitude > 0)
         places = candidates.nonzero().flatten()
         if places.numel() > self.budget:
-            places = places[_largest(magnitude[places], self.budget)]
+            places = places[largest(magnitude[places], self.budget)]
         self._indices.append(places + start)
         self._values.append(block[places])
         self._held += places.numel()

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from thresher.errors import DataError, InterruptedFitWarning
 from thresher.losses import Logistic, Loss, SquaredError
@@ -291,7 +291,9 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
         """
         settings = check_parameters(self)
         X, y = self._validated(X, y, numeric=True)
-        if y.ndim > 1 and y.shape[1] > 1:
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
+        if y.ndim > 1:
             raise DataError(
                 f"y has {y.shape[1]} columns, but this regressor fits one target. Give y of shape ({len(y)},)."
             )
@@ -303,7 +305,8 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row."""
-        return self.network_.predict(self._checked_for_prediction(X))
+        X = self._checked_for_prediction(X)
+        return self.network_.predict(X)
 
 
 class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
@@ -436,15 +439,18 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Give a number for every row: above zero speaks for the second class."""
-        return self.network_.decision_function(self._checked_for_prediction(X))
+        X = self._checked_for_prediction(X)
+        return self.network_.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Give the probability of each class for every row."""
-        return self.network_.predict_proba(self._checked_for_prediction(X))
+        X = self._checked_for_prediction(X)
+        return self.network_.predict_proba(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of every row."""
-        return self.network_.predict(self._checked_for_prediction(X))
+        X = self._checked_for_prediction(X)
+        return self.network_.predict(X)
 
 
 def finite_targets(y: np.ndarray) -> np.ndarray:

@@ -12,7 +12,10 @@ from torch import Tensor
 class Loss(Protocol):
     """A sum over rows of a smooth convex function of the output."""
 
-    quadratic: bool
+    @property
+    def quadratic(self) -> bool:
+        """Whether the loss is a squared error, whose second-order model is exact."""
+        ...
 
     def value(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
         """Give the weighted sum over rows."""

@@ -125,4 +125,5 @@ def _whole(value: Any) -> bool:
 
 
 def _real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(float(value))
+    number = isinstance(value, Real) and type(value) not in (bool, np.bool_)
+    return number and math.isfinite(float(value))

@@ -78,6 +78,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
 
 
 def _summarise(outcomes: Sequence[Outcome]) -> Summary:
+    outcomes = [outcome for outcome in outcomes if outcome.result["nonzero_labels"]]
     solvers = [solver for solver in SOLVERS if any(outcome.cell["solver"] == solver for outcome in outcomes)]
     seeds = sorted({outcome.cell.seed for outcome in outcomes})
     rows, shares, missed = [], {}, {}
@@ -87,7 +88,6 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
                 outcome
                 for outcome in outcomes
                 if (outcome.cell["solver"], outcome.cell.seed) == (solver, seed)
-                and outcome.result["nonzero_labels"]
             ]
             if not counted:
                 continue

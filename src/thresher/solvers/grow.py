@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from thresher.budget import largest
 from thresher.solvers.settle import ROWS_AT_ONCE, Rows
 from thresher.solvers.student import Student
 
@@ -20,7 +21,7 @@ def grow_lines(rows: Rows, student: Student, count: int) -> Student:
     wide = Student(torch.cat([student.W, tilts], 1), torch.cat([student.v, folds[axes].sign()]), folds, folds)
     gradient = _gradient(rows, wide, rows.slope(student))
     gradient[wide.W != 0] = 0
-    chosen = torch.topk(gradient.abs().view(-1), min(count, gradient.numel())).indices
+    chosen = largest(gradient.abs().view(-1).float(), count)
     size = rows.X.square().sum(0).clamp_(min=1e-30)[chosen // wide.neurons]
     W = wide.W.clone()
     W.view(-1)[chosen] = -gradient.view(-1)[chosen] / size
@@ -58,9 +59,10 @@ def grow_relus(rows: Rows, student: Student, count: int, places: int, negative: 
     if not negative:
         halves[half_gradient > 0] = 0
     halves[_present(student)] = 0
-    fresh = torch.topk(halves, min(places, count, halves.numel())).indices
+    # Scores are compared in float32: what differs by rounding only is a tie, and goes to the lower index.
+    fresh = largest(halves.float(), min(places, count))
     scores = torch.cat([promise.view(-1), halves[fresh]])
-    chosen = torch.topk(scores, min(count, scores.numel())).indices
+    chosen = largest(scores.float(), count)
     chosen = chosen[scores[chosen] > 0]
     old, new = chosen[chosen < promise.numel()], fresh[chosen[chosen >= promise.numel()] - promise.numel()]
     W = student.W.clone()

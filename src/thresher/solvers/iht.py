@@ -289,4 +289,12 @@ def iht(
     if not bool(torch.isfinite(measured).all()):
         raise DataError("y holds NaN or infinity. Remove or replace those measurements.")
     objective = Objective(operator, measured)
-    return run(solver or IHT(), objective, budget, start=start, max_iter=max_iter, tol=tol, callback=callback)
+    return run(
+        solver or IHT(),
+        objective,
+        budget,
+        start=None if start is None else Start(start),
+        max_iter=max_iter,
+        tol=tol,
+        callback=callback,
+    )

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.budget import keep_largest
+from thresher.budget import keep_largest, largest
 from thresher.operators.gated import GatedOperator
 from thresher.solvers.candidate import fuse, in_float64, loss_of, polish
 from thresher.solvers.loop import Iterate, Start
@@ -69,21 +69,22 @@ class Plan:
     @property
     def penalty(self) -> float:
         """The L2 penalty for each row."""
-        return self.objective.alpha / self.data.rows
+        return self.objective.alpha / self.data.total
 
     def places(self, student: Student, times: int = 1) -> int:
         """Give the neurons that may still be added to a student; an output bias needs no place."""
         return max(0, times * self.hidden - student.neurons) + int(self._bias)
 
-    def within(self, X: Tensor, student: Student) -> Student:
+    def within(self, rows: Rows, student: Student) -> Student:
         """Drop the weakest neurons beyond the allowed number; an output bias needs no place."""
         used = student.W != 0
         real = used[:-1].any(0) if self._bias else used.any(0)
-        strength = torch.where(real, (X @ student.W).clamp_(min=0).square().mean(0), torch.inf)
+        strength = (rows.weighed @ student.W).clamp_(min=0).square().mean(0)
+        strength = torch.where(real, strength, torch.inf)
         excess = int(real.sum()) - self.hidden
         if excess <= 0:
             return student
-        kept = torch.topk(strength, student.neurons - excess).indices.sort().values
+        kept = largest(strength.float(), student.neurons - excess)
         return replace(student, W=student.W[:, kept], v=student.v[kept])
 
     @property
@@ -127,7 +128,7 @@ class Plan:
         """Show an unfinished student: it is not within the budget and cannot be handed out."""
         self.latest = student
         w, signs = self._fused(student.W, student.v, max(self.hidden, student.neurons))
-        total = loss * self.data.rows
+        total = loss * self.data.total
         return Iterate(w, total, self.data.passes, signs, kept=False, record={"phase": phase})
 
     def hand_out(self, W: Tensor, v: Tensor, phase: str, exact: bool = False) -> Iterate:

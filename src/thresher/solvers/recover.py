@@ -84,7 +84,7 @@ def _lengths(passes: float) -> list[float]:
 
 def _merged(rows: Rows, student: Student) -> Student:
     few = rows.head(COMPARED)
-    return merge(few.X, student, MERGE * math.sqrt(few.error(student)))
+    return merge(few.weighed, student, MERGE * math.sqrt(few.error(student)))
 
 
 def _repaired(plan: Plan, rows: Rows, best: tuple[Student, float]) -> tuple[Student, float]:

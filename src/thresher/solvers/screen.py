@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from thresher.budget import largest
 from thresher.operators.gated import GatedOperator
 from thresher.solvers.objective import Objective
 
@@ -23,7 +24,7 @@ def working_features(objective: Objective, room: int, budget: int) -> Tensor:
     scores = _halves(objective)
     if operator.design.bias:
         scores[-1] = torch.inf
-    return torch.topk(scores, most).indices.sort().values
+    return largest(scores.float(), most)
 
 
 def _halves(objective: Objective) -> Tensor:  # (features,)

@@ -48,6 +48,11 @@ class Rows:
         slope = self.loss.slope(student.output(self.X), self.y)
         return slope if self.weight is None else slope * self.weight
 
+    @property
+    def weighed(self) -> Tensor:  # (rows, features)
+        """Give X with every row times the root of its weight: ReLUs scale along, so means are weighted."""
+        return self.X if self.weight is None else self.X * self.weight.sqrt()[:, None]
+
     def head(self, rows: int) -> Rows:
         """Take the first rows."""
         weight = None if self.weight is None else self.weight[:rows]
@@ -183,7 +188,7 @@ def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float =
     spent = 0.0
     while bool(live.any()):
         cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-30), math.inf)
-        least = int(cost.argmin())
+        least = int(cost.float().argmin())
         spent += float(cost[least])
         if len(removed) >= count and not spent <= limit:
             break

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 
 import torch
 
@@ -36,19 +36,19 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
         grown = yield from _pursued(plan, rows, int(GROWING * passes))
         yield from _exchanged(plan, rows, grown, int(EXCHANGING * passes), "grown")
     # The last pass must end before all are spent, so that its result is handed out.
-    student = yield from _shrunk(plan, Student(W, v), 0.999 * (plan.left - LAST * passes * small))
+    student = yield from _shrunk(plan, rows, Student(W, v), 0.999 * (plan.left - LAST * passes * small))
     yield plan.hand_out(student.W, student.v, "shrunk")
     if small:
         yield from _exchanged(plan, rows, student.prune(plan.budget), int(plan.left), "exchanged")
 
 
-def _shrunk(plan: Plan, student: Student, passes: float) -> Generator[Iterate, None, Student]:
+def _shrunk(plan: Plan, rows: Rows, student: Student, passes: float) -> Generator[Iterate, None, Student]:
     """Train under a budget that falls in two phases, with the neurons cut in between."""
     rate = RATE * plan.unit
     size, between = student.W.numel(), min(student.W.numel(), 4 * plan.budget)
     wide = Pace(0.4 * passes, rate, rate / 3, shrink=lambda t: _falling(size, between, t))
     student, _ = yield from plan.trained(student, wide, "wide")
-    student = _fewer_neurons(plan, student.compact())
+    student = _fewer_neurons(plan, rows, student.compact())
     held = student.nonzeros
     narrow = Pace(0.6 * passes, rate / 3, rate / 100, shrink=lambda t: _falling(held, plan.budget, 2 * t))
     student, _ = yield from plan.trained(student, narrow, "shrinking")
@@ -60,16 +60,11 @@ def _falling(start: int, end: int, share: float) -> int:
     return max(end, round(start * (end / max(1, start)) ** min(1.0, share)))
 
 
-def _fewer_neurons(plan: Plan, student: Student) -> Student:
+def _fewer_neurons(plan: Plan, rows: Rows, student: Student) -> Student:
     """Merge what is alike and drop the weakest neurons beyond the allowed number."""
-    X, y, _ = plan.data.sample(2000)
-    spread = float((student.output(X) - y).square().mean().sqrt()) if plan.objective.loss.quadratic else 0.3
-    student = merge(X, student, 0.2 * spread)
-    if student.neurons <= plan.hidden:
-        return student
-    strength = (X @ student.W).clamp_(min=0).square().mean(0)
-    kept = torch.topk(strength, plan.hidden).indices.sort().values
-    return replace(student, W=student.W[:, kept], v=student.v[kept])
+    few = rows.head(2000)
+    spread = math.sqrt(few.error(student)) if plan.objective.loss.quadratic else 0.3
+    return plan.within(few, merge(few.weighed, student, 0.2 * spread))
 
 
 def _pursued(plan: Plan, rows: Rows, steps: int) -> Generator[Iterate, None, Student]:
@@ -98,7 +93,7 @@ def _exchanged(plan: Plan, rows: Rows, student: Student, rounds: int, phase: str
         grown = grow_relus(rows, student, count, plan.places(student, 2), plan.negative)
         wide, _ = refit(rows, grown, 3)
         narrow = eliminate(rows, wide.compact(), plan.budget, slack=0.0)
-        trial, error = refit(rows, plan.within(rows.X, narrow), 5)
+        trial, error = refit(rows, plan.within(rows, narrow), 5)
         if error < best:
             student, best = trial.compact(), error
         plan.spend(rows)

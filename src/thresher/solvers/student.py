@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from thresher.budget import largest
 from thresher.solvers.working import Working
 
 
@@ -79,7 +80,7 @@ class Student:
         if budget >= int((magnitude > 0).sum()):
             return self.compact()
         kept = torch.zeros_like(magnitude)
-        kept[torch.topk(magnitude, budget).indices] = 1
+        kept[largest(magnitude.float(), budget)] = 1
         W = self.W * kept[: self.W.numel()].view(self.W.shape)
         folds = None if self.folds is None else self.folds * kept[self.W.numel() :]
         return replace(self, W=W, folds=folds).compact()
@@ -180,7 +181,7 @@ def _shrink(W: Tensor, budget: int, mask: Tensor | None) -> Tensor | None:
     if int((W != 0).sum()) <= budget:
         return mask
     kept = torch.zeros(W.numel(), dtype=W.dtype)
-    kept[torch.topk(W.abs().view(-1), budget).indices] = 1
+    kept[largest(W.abs().view(-1).float(), budget)] = 1
     W.mul_(kept.view(W.shape))
     return kept.view(W.shape)
 

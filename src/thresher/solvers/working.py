@@ -32,6 +32,8 @@ class Working:
         Bytes a copy of the working columns may take; otherwise they are read batch by batch.
     seed : int
         Order of the rows.
+    total : float
+        What all sample weights add up to.
     """
 
     design: Design
@@ -41,16 +43,18 @@ class Working:
     loss: Loss
     memory_limit: int
     seed: int
+    total: float
     passes: float = field(default=0.0, init=False)
 
     @classmethod
     def of(cls, objective: Objective, features: Tensor, memory_limit: int, seed: int) -> Working:
         """Take the working set from an objective on a gated operator."""
-        weight = objective.weight
+        weight, total = objective.weight, float(objective.operator.rows)
         if weight is not None:
+            total = float(weight.double().sum())
             weight = weight / weight.mean()
         design = objective.operator.design  # type: ignore[attr-defined]
-        return cls(design, features, objective.y, weight, objective.loss, memory_limit, seed)
+        return cls(design, features, objective.y, weight, objective.loss, memory_limit, seed, total)
 
     def __post_init__(self) -> None:
         number = torch.finfo(self.design.dtype).bits // 8

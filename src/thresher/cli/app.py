@@ -1,0 +1,124 @@
+"""The commands and their options. What a command needs is loaded when it runs, so that help is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thresher._version import __version__
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for what is written.", metavar="DIR")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Write one JSON document to standard output, and nothing else there.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and print no tables.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something goes wrong.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"thresher {__version__}")
+        raise typer.Exit()
+
+
+@app.callback(epilog="Example: thresher demo")
+def thresher(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Train ReLU networks that hold at most a given number of nonzero weights."""
+
+
+@app.command(epilog="Example: thresher demo --out thresher-demo --seed 1")
+def demo(
+    out: Out = Path("thresher-demo"),
+    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Plant a sparse network, recover it, and fit two small datasets at a few budgets.
+
+    Takes less than a minute, needs no data, and writes its figures to a folder.
+
+    Exit code 1 says that the planted network was not found.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Nothing is kept of an interrupted demonstration. Run it again with:"):
+        from thresher.cli.demo import run_demo
+
+        run_demo(out, seed, as_json, quiet)
+
+
+@app.command(
+    epilog="Example: thresher reproduce table-1 --out results --seeds 0,1,2\n\n"
+    "Example: thresher reproduce recovery --quick --solvers auto --m 1,10,100"
+)
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(help="table-1, table-2, ablations or recovery.", metavar="EXPERIMENT"),
+    ],
+    out: Out = Path("results"),
+    seeds: Annotated[
+        str | None, typer.Option(help="Seeds, such as 0,1,2; each runs every chosen cell.", metavar="LIST")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A few cells, one seed and fewer rows.")] = False,
+    rows: Annotated[
+        int | None, typer.Option(help="Rows of data instead of 50,000.", min=1, metavar="N")
+    ] = None,
+    k: Annotated[
+        str | None,
+        typer.Option("--k", help="Tables: steps between updates of the gates, such as 1,2,5.", metavar="LIST"),
+    ] = None,
+    m: Annotated[
+        str | None, typer.Option("--m", help="Recovery: neurons, such as 1,10,100.", metavar="LIST")
+    ] = None,
+    s: Annotated[
+        str | None, typer.Option("--s", help="Recovery: nonzero weights, such as 1,10,100.", metavar="LIST")
+    ] = None,
+    solvers: Annotated[
+        str | None, typer.Option(help="Recovery: paper, auto, or both as paper,auto.", metavar="LIST")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the cells and which are done; run nothing.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Reproduce a table or figure of the paper, or an ablation.
+
+    Every finished cell is kept at once in DIR/EXPERIMENT/cells.jsonl, and the same command goes on from there.
+
+    Exit code 1 says that some cells failed; they are run again next time.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Finished cells are kept. Go on with:"):
+        from thresher.cli.reproduce import run_reproduce
+        from thresher.cli.values import names, whole_numbers
+        from thresher.experiments import Choices
+
+        choices = Choices(
+            seeds=whole_numbers("--seeds", seeds, least=0),
+            quick=quick,
+            rows=rows,
+            k=whole_numbers("--k", k),
+            m=whole_numbers("--m", m),
+            s=whole_numbers("--s", s),
+            solvers=names(solvers),
+        )
+        run_reproduce(experiment, choices, out, dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)

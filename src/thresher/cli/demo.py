@@ -1,0 +1,158 @@
+"""`thresher demo`: show what the library does in less than a minute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from thresher._version import __version__
+from thresher.cli.outcome import SOME_FAILED
+from thresher.cli.screen import Progress, new_table, print_json, print_rich, print_table
+
+if TYPE_CHECKING:
+    from thresher.experiments.demo import Planted, Score
+
+VERDICTS = {
+    "exact": "The same network: every weight is found, the largest error is {error:.1e}.",
+    "equivalent": "Another network that fits as well ({psnr:.0f} dB), with other weights.",
+    "missed": "Not found: {psnr:.0f} dB, where {floor:.0f} dB are possible.",
+}
+
+
+def run_demo(out: Path, seed: int, as_json: bool, quiet: bool) -> None:
+    """Run the demonstration, write its figures, and print what it shows.
+
+    Parameters
+    ----------
+    out : path
+        Where figures go.
+    seed : int
+    as_json, quiet : bool
+        As on the command line.
+    """
+    # Loading the library takes seconds, and the bar should be there meanwhile.
+    began = time.perf_counter()
+    _check_writable(out)
+    with Progress("demo", total=3 + 13, shown=not quiet) as progress:
+        progress.working_on("loading")
+        from thresher.experiments.demo import fit_diabetes, fit_digits, recover_planted
+        from thresher.report.demo import planted_and_recovered, scores_against_nonzeros
+        from thresher.report.figures import save
+
+        progress.working_on("planting and recovering a network")
+        planted = recover_planted(seed)
+        progress.advance("planted network")
+        progress.working_on("diabetes")
+        diabetes = fit_diabetes(seed, lambda: progress.advance("diabetes"))
+        progress.working_on("digits")
+        digits = fit_digits(seed, lambda: progress.advance("digits"))
+        progress.working_on("drawing")
+        files = save(planted_and_recovered(planted.weights), out, "planted")
+        progress.advance("figures")
+        files += save(scores_against_nonzeros(diabetes, digits), out, "scores")
+        progress.advance("figures")
+    seconds = time.perf_counter() - began
+    if as_json:
+        print_json(_document(planted, diabetes, digits, files, seed, seconds))
+    elif not quiet:
+        _print(planted, diabetes, digits, files, seconds)
+    if planted.verdict == "missed":
+        raise typer.Exit(SOME_FAILED)
+
+
+def _check_writable(out: Path) -> None:
+    """Fail now rather than after a minute's work."""
+    from thresher.errors import DataFileError
+
+    probe = out / ".thresher"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise DataFileError(
+            f"{out} cannot be written to ({error.strerror or error}). Use --out with a folder where you may write."
+        ) from error
+
+
+def _verdict(planted: Planted) -> str:
+    error = planted.weights.largest_error
+    return VERDICTS[planted.verdict].format(error=error, psnr=planted.psnr, floor=planted.floor)
+
+
+def _print(
+    planted: Planted, diabetes: Sequence[Score], digits: Sequence[Score], files: Sequence[Path], seconds: float
+) -> None:
+    weights = planted.weights
+    table = new_table("Planted and recovered weights")
+    for name in ("neuron", "sign", "input", "planted", "recovered"):
+        table.add_column(name, justify="right")
+    last = None
+    for neuron, sign, feature, truth, guess in weights.rows():
+        name = "bias" if feature == len(weights.planted) - 1 else f"x{feature}"
+        first = neuron != last
+        if first and last is not None:
+            table.add_section()
+        last = neuron
+        head = (str(neuron + 1), "+" if sign > 0 else "-") if first else ("", "")
+        table.add_row(*head, name, _weight(truth), _weight(guess))
+    print_rich(table)
+    typer.echo(f"{_verdict(planted)} {planted.nonzeros} weights, {planted.psnr:.1f} dB, {planted.seconds:.1f} s.\n")
+    for title, measure, scores in _sections(diabetes, digits):
+        _print_scores(title, measure, scores)
+    typer.echo(f"Done in {seconds:.0f} s. Figures:")
+    for path in files:
+        typer.echo(f"  {path}")
+
+
+def _sections(
+    diabetes: Sequence[Score], digits: Sequence[Score]
+) -> tuple[tuple[str, str, Sequence[Score]], ...]:
+    return (
+        ("Diabetes: R2 on held-out rows", "R2", diabetes),
+        ("Digits: accuracy on held-out rows", "accuracy", digits),
+    )
+
+
+def _print_scores(title: str, measure: str, scores: Sequence[Score]) -> None:
+    from thresher.experiments import Table
+
+    rows = tuple((score.model, score.nonzeros, score.score, score.seconds) for score in scores)
+    print_table(Table(title, ("model", "nonzeros", measure, "seconds"), rows))
+
+
+def _weight(value: float) -> str:
+    return f"{value:.6f}" if value else "-"
+
+
+def _document(
+    planted: Planted,
+    diabetes: Sequence[Score],
+    digits: Sequence[Score],
+    files: Sequence[Path],
+    seed: int,
+    seconds: float,
+) -> dict[str, Any]:
+    names = ("neuron", "sign", "input", "planted", "recovered")
+    return {
+        "version": __version__,
+        "seed": seed,
+        "planted": {
+            "verdict": planted.verdict,
+            "psnr": planted.psnr,
+            "floor": planted.floor,
+            "nonzeros": planted.nonzeros,
+            "largest_error": planted.weights.largest_error,
+            "seconds": planted.seconds,
+            "weights": [dict(zip(names, row, strict=True)) for row in planted.weights.rows()],
+        },
+        "diabetes": [asdict(score) for score in diabetes],
+        "digits": [asdict(score) for score in digits],
+        "files": [str(path) for path in files],
+        "seconds": round(seconds, 3),
+    }

@@ -1,0 +1,123 @@
+"""What people see: tables on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from thresher.experiments import Table
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+class Progress:
+    """Show how many of the parts of some work are done.
+
+    On a terminal a bar stays on standard error; elsewhere a plain line comes now and then.
+
+    Parameters
+    ----------
+    title : str
+    total : int
+        Parts there are.
+    done : int
+        Parts that were done before.
+    shown : bool
+    """
+
+    def __init__(self, title: str, total: int, done: int = 0, shown: bool = True) -> None:
+        self.title, self.total, self.done, self.shown = title, total, done, shown
+        self._bar: Any = None
+        self._task: Any = None
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if self.shown and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[now]}"),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self.title, total=self.total, completed=self.done, now="")
+        elif self.shown:
+            typer.echo(f"{self.title}: {self.done} of {self.total} done", err=True)
+        return self
+
+    def working_on(self, what: str) -> None:
+        """Say what comes next."""
+        if self._bar is not None:
+            self._bar.update(self._task, now=what)
+
+    def advance(self, what: str) -> None:
+        """Count one part as done."""
+        self.done += 1
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.done)
+        elif self.shown and time.monotonic() - self._last > SECONDS_BETWEEN_LINES:
+            self._last = time.monotonic()
+            typer.echo(f"{self.title}: {self.done} of {self.total} done, last {what}", err=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Write the one JSON document."""
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_table(table: Table) -> None:
+    """Print a table of plain values, its note below it."""
+    drawn = new_table(table.title)
+    for name, value in zip(table.columns, table.rows[0], strict=True):
+        drawn.add_column(name, justify="left" if isinstance(value, str) else "right")
+    for row in table.rows:
+        drawn.add_row(*map(_text, row))
+    print_rich(drawn)
+    if table.note:
+        typer.echo(f"{table.note}\n")
+
+
+def new_table(title: str) -> RichTable:
+    """Start a table of the look that all of them have."""
+    from rich import box
+    from rich.table import Table as RichTable
+
+    return RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+
+
+def print_rich(drawn: RichTable) -> None:
+    """Print a table, never narrower than it needs where the output is not a terminal."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200)
+    console.print(drawn)
+
+
+def _text(value: Any) -> str:
+    """Write a value: three digits below one, two above, and thousands apart."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,1 @@
+"""What experiments look like: figures, written whole or not at all."""
