@@ -131,7 +131,8 @@ class _SparseMLP(BaseEstimator):
         except ValueError as error:
             raise DataError(
                 f"early_stopping needs rows to set aside, but {len(y)} rows cannot be split with "
-                f"validation_fraction={self.validation_fraction}: {error} Use early_stopping=False or more rows."
+                f"validation_fraction={self.validation_fraction}: {error} Use early_stopping=False or more "
+                "rows."
             ) from error
         kept.sort()
         part = None if weight is None else weight[kept]
@@ -156,8 +157,8 @@ class _SparseMLP(BaseEstimator):
         if settings.budget >= trained.size:
             self.status_ = Status(
                 solution.status.name,
-                f"budget={settings.budget:,} covers all {trained.size:,} weights of this network, so none had to "
-                f"be left out; {solution.status.advice}",
+                f"budget={settings.budget:,} covers all {trained.size:,} weights of this network, so none "
+                f"had to be left out; {solution.status.advice}",
             )
         self.history_ = solution.history
         self.loss_curve_ = [record["loss"] for record in solution.history]
@@ -214,13 +215,14 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
     solver : {"auto", "paper"} or solver object
         "auto" is the best this library knows; "paper" is appendix A of the paper to the letter.
     bias : bool, optional
-        Whether neurons may have biases, which count like any weight. By default they may, except with "paper".
+        Whether neurons may have biases, which count like any weight. By default they may, except with
+        "paper".
     scale : bool, optional
         Whether columns are scaled to unit size inside (the fitted network takes raw inputs all the same). By
         default they are, except with "paper".
     alpha : float, optional
-        L2 penalty on the weights of scaled columns, beside a sum over rows. By default 0 for a squared error and
-        1 for the logistic loss, whose weights would grow without end on data that can be separated.
+        L2 penalty on the weights of scaled columns, beside a sum over rows. By default 0 for a squared error
+        and 1 for the logistic loss, whose weights would grow without end on data that can be separated.
     batch_size : int, "auto" or None
         Rows of a minibatch; None takes all rows at once.
     max_iter : int
@@ -228,8 +230,8 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
     tol : float
         Stop when the loss is this share of the loss of the zero network.
     early_stopping : bool
-        Whether to set `validation_fraction` of the rows aside, keep the network that does best on them, and stop
-        after `n_iter_no_change` tries without progress.
+        Whether to set `validation_fraction` of the rows aside, keep the network that does best on them, and
+        stop after `n_iter_no_change` tries without progress.
     validation_fraction : float
         Share of rows set aside.
     n_iter_no_change : int
@@ -295,7 +297,8 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
             y = column_or_1d(y, warn=True)
         if y.ndim > 1:
             raise DataError(
-                f"y has {y.shape[1]} columns, but this regressor fits one target. Give y of shape ({len(y)},)."
+                f"y has {y.shape[1]} columns, but this regressor fits one target. Give y of shape "
+                f"({len(y)},)."
             )
         y = finite_targets(y)
         weight = None if sample_weight is None else _weights(sample_weight, X)
@@ -317,8 +320,8 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
     Parameters
     ----------
     loss : {"auto", "logistic", "squared"}
-        "squared" fits labels 0 and 1 and compares with 0.5, as the paper does; "auto" is "logistic", except with
-        solver="paper".
+        "squared" fits labels 0 and 1 and compares with 0.5, as the paper does; "auto" is "logistic", except
+        with solver="paper" and where a single weight leaves none for a bias.
     class_weight : dict, "balanced" or None
         Weights of the classes.
 
@@ -419,8 +422,8 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
             )
         if len(encoder.classes_) < 2:
             raise DataError(
-                f"y holds one class only, {encoder.classes_[0]!r}, but a classifier needs two classes to tell "
-                "apart. Give rows of both."
+                f"y holds one class only, {encoder.classes_[0]!r}, but a classifier needs two classes to "
+                "tell apart. Give rows of both."
             )
         # One weight leaves none for a bias, and the squared error has its threshold built in.
         threshold_needed = settings.solver == "paper" or settings.budget == 1
@@ -459,7 +462,8 @@ def finite_targets(y: np.ndarray) -> np.ndarray:
     largest = float(np.abs(y).max(initial=0.0))
     if largest > 1e30:
         raise DataError(
-            f"y holds {largest:.3g}, which overflows when it is squared in float32. Scale y to the order of 1."
+            f"y holds {largest:.3g}, which overflows when it is squared in float32. Scale y to the order "
+            "of 1."
         )
     return y
 

@@ -110,7 +110,8 @@ def seed_of(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     raise ParameterError(
-        f"random_state={random_state!r}, but it must be a whole number of 0 or more, a NumPy random state, or None."
+        f"random_state={random_state!r}, but it must be a whole number of 0 or more, a NumPy random state, "
+        "or None."
     )
 
 

@@ -247,8 +247,8 @@ def _unfold(
         values[inside] /= scale[feature[inside]]
     if not np.isfinite(values).all():
         raise DataError(
-            "training ended in weights that are not finite, because the values of X or y are too large or too "
-            "small to compute with. Scale them to the order of 1."
+            "training ended in weights that are not finite, because the values of X or y are too large or "
+            "too small to compute with. Scale them to the order of 1."
         )
     weights = scipy.sparse.csc_array((values[inside], (feature[inside], neuron[inside])), shape=(d, places))
     constants = np.zeros(places)

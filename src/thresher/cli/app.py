@@ -43,7 +43,7 @@ def thresher(
 @app.command(epilog="Example: thresher demo --out thresher-demo --seed 1")
 def demo(
     out: Out = Path("thresher-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of everything random.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -58,8 +58,9 @@ def demo(
 
     with reported(debug, "Nothing is kept of an interrupted demonstration. Run it again with:"):
         from thresher.cli.demo import run_demo
+        from thresher.cli.values import at_least
 
-        run_demo(out, seed, as_json, quiet)
+        run_demo(out, at_least("--seed", seed, 0), as_json, quiet)
 
 
 @app.command(
@@ -76,12 +77,12 @@ def reproduce(
         str | None, typer.Option(help="Seeds, such as 0,1,2; each runs every chosen cell.", metavar="LIST")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few cells, one seed and fewer rows.")] = False,
-    rows: Annotated[
-        int | None, typer.Option(help="Rows of data instead of 50,000.", min=1, metavar="N")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(help="Rows of data instead of 50,000.", metavar="N")] = None,
     k: Annotated[
         str | None,
-        typer.Option("--k", help="Tables: steps between updates of the gates, such as 1,2,5.", metavar="LIST"),
+        typer.Option(
+            "--k", help="Tables: steps between updates of the gates, such as 1,2,5.", metavar="LIST"
+        ),
     ] = None,
     m: Annotated[
         str | None, typer.Option("--m", help="Recovery: neurons, such as 1,10,100.", metavar="LIST")
@@ -101,7 +102,7 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the paper, or an ablation.
 
-    Every finished cell is kept at once in DIR/EXPERIMENT/cells.jsonl, and the same command goes on from there.
+    Every finished cell is kept in DIR/EXPERIMENT/cells.jsonl, and the same command goes on from there.
 
     Exit code 1 says that some cells failed; they are run again next time.
     """
@@ -109,13 +110,13 @@ def reproduce(
 
     with reported(debug, "Finished cells are kept. Go on with:"):
         from thresher.cli.reproduce import run_reproduce
-        from thresher.cli.values import names, whole_numbers
+        from thresher.cli.values import at_least, names, whole_numbers
         from thresher.experiments import Choices
 
         choices = Choices(
             seeds=whole_numbers("--seeds", seeds, least=0),
             quick=quick,
-            rows=rows,
+            rows=None if rows is None else at_least("--rows", rows, 1),
             k=whole_numbers("--k", k),
             m=whole_numbers("--m", m),
             s=whole_numbers("--s", s),

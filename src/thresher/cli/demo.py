@@ -12,10 +12,11 @@ import typer
 
 from thresher._version import __version__
 from thresher.cli.outcome import SOME_FAILED
-from thresher.cli.screen import Progress, new_table, print_json, print_rich, print_table
+from thresher.cli.screen import Progress, print_json, print_table
 
 if TYPE_CHECKING:
-    from thresher.experiments.demo import Planted, Score
+    from thresher.experiments import Table
+    from thresher.experiments.demo import Planted, Score, Weights
 
 VERDICTS = {
     "exact": "The same network: every weight is found, the largest error is {error:.1e}.",
@@ -35,15 +36,13 @@ def run_demo(out: Path, seed: int, as_json: bool, quiet: bool) -> None:
     as_json, quiet : bool
         As on the command line.
     """
-    # Loading the library takes seconds, and the bar should be there meanwhile.
+    from thresher.experiments.demo import MODELS, fit_diabetes, fit_digits, recover_planted
+    from thresher.report.demo import planted_and_recovered, scores_against_nonzeros
+    from thresher.report.figures import save
+
     began = time.perf_counter()
     _check_writable(out)
-    with Progress("demo", total=3 + 13, shown=not quiet) as progress:
-        progress.working_on("loading")
-        from thresher.experiments.demo import fit_diabetes, fit_digits, recover_planted
-        from thresher.report.demo import planted_and_recovered, scores_against_nonzeros
-        from thresher.report.figures import save
-
+    with Progress("demo", total=1 + MODELS + 2, shown=not quiet) as progress:
         progress.working_on("planting and recovering a network")
         planted = recover_planted(seed)
         progress.advance("planted network")
@@ -76,7 +75,7 @@ def _check_writable(out: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise DataFileError(
-            f"{out} cannot be written to ({error.strerror or error}). Use --out with a folder where you may write."
+            f"{out} cannot be written to ({error.strerror or error}). Use --out with another folder."
         ) from error
 
 
@@ -86,28 +85,36 @@ def _verdict(planted: Planted) -> str:
 
 
 def _print(
-    planted: Planted, diabetes: Sequence[Score], digits: Sequence[Score], files: Sequence[Path], seconds: float
+    planted: Planted,
+    diabetes: Sequence[Score],
+    digits: Sequence[Score],
+    files: Sequence[Path],
+    seconds: float,
 ) -> None:
-    weights = planted.weights
-    table = new_table("Planted and recovered weights")
-    for name in ("neuron", "sign", "input", "planted", "recovered"):
-        table.add_column(name, justify="right")
-    last = None
-    for neuron, sign, feature, truth, guess in weights.rows():
-        name = "bias" if feature == len(weights.planted) - 1 else f"x{feature}"
-        first = neuron != last
-        if first and last is not None:
-            table.add_section()
-        last = neuron
-        head = (str(neuron + 1), "+" if sign > 0 else "-") if first else ("", "")
-        table.add_row(*head, name, _weight(truth), _weight(guess))
-    print_rich(table)
-    typer.echo(f"{_verdict(planted)} {planted.nonzeros} weights, {planted.psnr:.1f} dB, {planted.seconds:.1f} s.\n")
+    print_table(_weights_table(planted.weights))
+    typer.echo(
+        f"{_verdict(planted)} {planted.nonzeros} weights, {planted.psnr:.1f} dB, {planted.seconds:.1f} s.\n"
+    )
     for title, measure, scores in _sections(diabetes, digits):
         _print_scores(title, measure, scores)
     typer.echo(f"Done in {seconds:.0f} s. Figures:")
     for path in files:
         typer.echo(f"  {path}")
+
+
+def _weights_table(weights: Weights) -> Table:
+    """Put every planted weight beside the recovered one; a neuron's number and sign stand at its first."""
+    from thresher.experiments import Table
+
+    rows: list[tuple[str, ...]] = []
+    last = None
+    for neuron, sign, feature, truth, guess in weights.rows():
+        name = "bias" if feature == len(weights.planted) - 1 else f"x{feature}"
+        head = ("", "") if neuron == last else (str(neuron + 1), "+" if sign > 0 else "-")
+        rows.append((*head, name, _weight(truth), _weight(guess)))
+        last = neuron
+    columns = ("neuron", "sign", "input", "planted", "recovered")
+    return Table("Planted and recovered weights", columns, tuple(rows))
 
 
 def _sections(
@@ -127,7 +134,7 @@ def _print_scores(title: str, measure: str, scores: Sequence[Score]) -> None:
 
 
 def _weight(value: float) -> str:
-    return f"{value:.6f}" if value else "-"
+    return f"{value:9.6f}" if value else "-"
 
 
 def _document(

@@ -51,7 +51,9 @@ def run_reproduce(
     if sweep.failed:
         for outcome in sweep.failed:
             typer.echo(f"failed: {experiment.label(outcome.cell)}: {outcome.error}", err=True)
-        typer.echo(f"{len(sweep.failed)} of {len(sweep)} cells failed. The same command tries them again.", err=True)
+        typer.echo(
+            f"{len(sweep.failed)} of {len(sweep)} cells failed. The same command tries them again.", err=True
+        )
         raise typer.Exit(SOME_FAILED)
 
 
@@ -78,7 +80,9 @@ def _written(sweep: Sweep, summary: Summary, folder: Path) -> list[Path]:
     try:
         write_whole(path, f"{text}\n".encode())
     except OSError as error:
-        raise DataFileError(f"{path} cannot be written ({error.strerror or error}). Use another --out.") from error
+        raise DataFileError(
+            f"{path} cannot be written ({error.strerror or error}). Use another --out."
+        ) from error
     figure = draw(sweep.experiment.name, sweep.done)
     drawn = [] if figure is None else save(figure, folder, sweep.experiment.name)
     return [sweep.file.path, path, *drawn]

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
-
     from thresher.experiments import Table
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -86,32 +84,22 @@ def print_json(document: dict[str, Any]) -> None:
 
 def print_table(table: Table) -> None:
     """Print a table of plain values, its note below it."""
-    drawn = new_table(table.title)
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    drawn = RichTable(box=box.SIMPLE_HEAD)
     for name, value in zip(table.columns, table.rows[0], strict=True):
         drawn.add_column(name, justify="left" if isinstance(value, str) else "right")
     for row in table.rows:
         drawn.add_row(*map(_text, row))
-    print_rich(drawn)
-    if table.note:
-        typer.echo(f"{table.note}\n")
-
-
-def new_table(title: str) -> RichTable:
-    """Start a table of the look that all of them have."""
-    from rich import box
-    from rich.table import Table as RichTable
-
-    return RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-
-
-def print_rich(drawn: RichTable) -> None:
-    """Print a table, never narrower than it needs where the output is not a terminal."""
-    from rich.console import Console
-
     console = Console()
-    if not console.is_terminal:
-        console = Console(width=200)
+    # Where nobody looks, there is no edge to keep to.
+    console = console if console.is_terminal else Console(width=200)
+    console.print(table.title, style="bold", highlight=False)
     console.print(drawn)
+    if table.note:
+        console.print(f"{table.note}\n", highlight=False, markup=False)
 
 
 def _text(value: Any) -> str:

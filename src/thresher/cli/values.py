@@ -1,8 +1,21 @@
-"""Lists that come as text on the command line."""
+"""Numbers and lists that come on the command line."""
 
 from __future__ import annotations
 
 from thresher.errors import ParameterError
+
+
+def at_least(option: str, value: int, least: int) -> int:
+    """Refuse a number that is too small.
+
+    Examples
+    --------
+    >>> at_least("--rows", 300, 1)
+    300
+    """
+    if value < least:
+        raise ParameterError(f"{option} {value}, but it takes a whole number of {least} or more.")
+    return value
 
 
 def whole_numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...] | None:

@@ -137,7 +137,6 @@ def settled_step(history: Sequence[dict[str, Any]]) -> int | None:
     return last + 1 if updated and last < len(history) else None
 
 
-def median(values: Iterable[float]) -> float | None:
-    """Give the median, or None of nothing."""
-    found = list(values)
-    return statistics.median(found) if found else None
+def median(values: Iterable[float]) -> float:
+    """Give the median of at least one number, as a float."""
+    return float(statistics.median(values))

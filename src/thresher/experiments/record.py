@@ -128,7 +128,7 @@ class CellFile:
         return {outcome.key: outcome for outcome in self._parsed(self._whole_lines())}
 
     def prepare(self) -> None:
-        """Make the folder and the file, and drop a last line that was cut off, before anything is computed."""
+        """Make the folder and the file, and drop a last line that was cut off, before anything is run."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with open(self.path, "ab"):
@@ -167,8 +167,8 @@ class CellFile:
                 yield Outcome.from_plain(json.loads(line))
             except (ValueError, KeyError, TypeError):
                 raise DataFileError(
-                    f"line {number} of {self.path} is not the result of a cell. Remove that line, or use --out "
-                    "with another folder."
+                    f"line {number} of {self.path} is not the result of a cell. Remove that line, or use "
+                    "--out with another folder."
                 ) from None
 
 

@@ -78,37 +78,36 @@ def _measure(cell: Cell) -> dict[str, Any]:
 
 
 def _summarise(outcomes: Sequence[Outcome]) -> Summary:
-    outcomes = [outcome for outcome in outcomes if outcome.result["nonzero_labels"]]
-    solvers = [solver for solver in SOLVERS if any(outcome.cell["solver"] == solver for outcome in outcomes)]
-    seeds = sorted({outcome.cell.seed for outcome in outcomes})
-    rows, shares, missed = [], {}, {}
-    for solver in solvers:
-        for seed in seeds:
-            counted = [
-                outcome
-                for outcome in outcomes
-                if (outcome.cell["solver"], outcome.cell.seed) == (solver, seed)
-            ]
-            if not counted:
-                continue
-            found = [outcome for outcome in counted if outcome.result["psnr"] > RECOVERED]
-            share = len(found) / len(counted)
-            shares.setdefault(solver, {})[str(seed)] = round(share, 4)
-            times = [outcome.result["fit_seconds"] for outcome in counted]
-            recovered = f"{len(found)} of {len(counted)} ({share:.0%})"
-            rows.append((solver, seed, recovered, median(times), max(times)))
-        missed[solver] = [
-            [outcome.cell["hidden"], outcome.cell["budget"], outcome.cell.seed, outcome.result["psnr"]]
-            for outcome in outcomes
-            if outcome.cell["solver"] == solver and outcome.result["psnr"] <= RECOVERED
-        ]
+    groups: dict[tuple[str, int], list[Outcome]] = {}
+    for outcome in outcomes:
+        if outcome.result["nonzero_labels"]:
+            groups.setdefault((outcome.cell["solver"], outcome.cell.seed), []).append(outcome)
+    rows: list[tuple[Any, ...]] = []
+    shares: dict[str, dict[str, float]] = {}
+    missed: dict[str, list[Any]] = {}
+    for (solver, seed), group in groups.items():
+        lost = [outcome for outcome in group if outcome.result["psnr"] <= RECOVERED]
+        share = 1 - len(lost) / len(group)
+        times = [outcome.result["fit_seconds"] for outcome in group]
+        found = f"{len(group) - len(lost)} of {len(group)} ({share:.0%})"
+        rows.append((solver, seed, found, median(times), max(times)))
+        shares.setdefault(solver, {})[str(seed)] = round(share, 4)
+        missed.setdefault(solver, []).extend(
+            {
+                "m": outcome.cell["hidden"],
+                "s": outcome.cell["budget"],
+                "seed": seed,
+                "psnr": outcome.result["psnr"],
+            }
+            for outcome in lost
+        )
     table = Table(
         f"Recovery: planted networks (m, s) found again, above {RECOVERED:.0f} dB",
         ("solver", "seed", "recovered", "median s", "longest s"),
         tuple(rows),
         "cells whose labels are all zero are left out; summary.json lists the cells that were missed",
     )
-    return Summary((table,), {"share": shares, "missed": missed})
+    return Summary((table,) if rows else (), {"share": shares, "missed": missed})
 
 
 RECOVERY = Experiment(

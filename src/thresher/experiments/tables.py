@@ -1,8 +1,8 @@
 """Tables 1 and 2 of the paper: how often the gates must follow the weights.
 
-A planted network of 10 neurons and 500 weights on 100 inputs is fitted by the paper's algorithm for 100 full-batch
-steps; the gates follow the weights every k steps. Table 1 gives the PSNR at the end, table 2 the step at which
-the support stops changing.
+A planted network of 10 neurons and 500 weights on 100 inputs is fitted by the paper's algorithm for 100
+full-batch steps; the gates follow the weights every k steps. Table 1 gives the PSNR at the end, table 2 the
+step at which the support stops changing.
 """
 
 from __future__ import annotations

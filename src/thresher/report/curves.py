@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from thresher.experiments import Outcome
 from thresher.experiments.fits import median
 from thresher.experiments.tables import PAPER_PSNR, PAPER_SETTLED
-from thresher.report.figures import BLUE, COLOURS, GREY, ORANGE, new_figure, styled
+from thresher.report.figures import BLUE, COLOURS, GREY, ORANGE, name_ticks, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +39,6 @@ def psnr_against_k(outcomes: Sequence[Outcome]) -> Figure:
         label="Thresher, each seed",
     )
     floor = median(outcome.result["floor"] for outcome in outcomes)
-    assert floor is not None
     axes.axhline(floor, color=ORANGE, lw=1, ls=":", label="what the rounding of labels allows")
     axes.set(
         xscale="log",
@@ -48,7 +47,7 @@ def psnr_against_k(outcomes: Sequence[Outcome]) -> Figure:
         title=f"Fitting quality falls when gates follow less often\n{_problem(outcomes[0])}",
         ylim=(0, 175),
     )
-    _name_ticks(axes, TICKS)
+    name_ticks(axes, TICKS)
     axes.legend(loc="upper right", bbox_to_anchor=(1.0, 0.9))
     return figure
 
@@ -120,20 +119,22 @@ def _draw_curves(axes: Axes, outcomes: Sequence[Outcome], part: str, title: str)
             axes.plot(range(1, len(curve) + 1), curve, color=colour, lw=1.6, alpha=0.85, label=label)
     axes.set(xlabel="step", ylabel="PSNR (dB)", title=title, ylim=(0, 175))
     if variants:
-        axes.legend(loc="upper left", title="one line for each seed")
+        axes.set_title(f"{title}\n{_problem(chosen[0])}")
+        axes.legend(loc="upper left", title="one line for each seed", alignment="left")
 
 
 def _draw_blocks(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     """Draw memory on the left scale and time on the right one, each in the colour of its curve."""
     limits = [outcome.cell["memory_limit"] / 2**20 for outcome in outcomes]
     peaks = [outcome.result["peak_bytes"] / 2**20 for outcome in outcomes]
-    axes.set(xscale="log", xlabel="memory_limit (MB)", title="Block size, at (1000, 1000)")
+    axes.set(xscale="log", xlabel="memory_limit (MB)", title="Size of blocks")
     if not outcomes:
         return
+    axes.set_title(f"Size of blocks\n{_problem(outcomes[0])}")
     axes.plot(limits, peaks, color=BLUE, marker="o")
     axes.set_ylabel("peak memory beyond the data (MB)", color=BLUE)
     axes.set_ylim(0, 1.15 * max(peaks))
-    _name_ticks(axes, limits)
+    name_ticks(axes, limits)
     right = axes.twinx()
     times = [outcome.result["step_seconds"] for outcome in outcomes]
     right.plot(limits, times, color=ORANGE, marker="s", ls="--")
@@ -143,12 +144,6 @@ def _draw_blocks(axes: Axes, outcomes: Sequence[Outcome]) -> None:
     right.spines["right"].set_visible(True)
 
 
-def _name_ticks(axes: Axes, ticks: Sequence[Any]) -> None:
-    """Write plain numbers on a logarithmic axis."""
-    axes.set_xticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
-    axes.tick_params(axis="x", which="minor", bottom=False)
-
-
 def _problem(outcome: Outcome) -> str:
     cell = outcome.cell
-    return f"n = {cell['n']:,}, d = {cell['d']}, (m, s) = ({cell['hidden']}, {cell['budget']})"
+    return f"n = {cell['n']:,}, d = {cell['d']}, (m, s) = ({cell['hidden']:,}, {cell['budget']:,})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresher.experiments.demo import Score, Weights
-from thresher.report.figures import BLUE, COLOURS, new_figure, styled
+from thresher.report.figures import BLUE, COLOURS, name_ticks, new_figure, styled, text_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,9 +34,9 @@ def planted_and_recovered(weights: Weights) -> Figure:
         image = axes.imshow(rows, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
         for (row, column), value in np.ndenumerate(rows):
             if value != 0:
-                colour = "white" if abs(value) > 0.6 * largest else "black"
+                colour = text_colour(image.cmap(image.norm(value)))
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=8)
-        names = [f"{'−' if sign < 0 else '+'} relu" for sign in signs]
+        names = [f"{'-' if sign < 0 else '+'} relu" for sign in signs]
         axes.set_xticks(range(len(names)), labels=names)
         axes.set_xticks(np.arange(len(names) + 1) - 0.5, minor=True)
         axes.grid(which="minor", axis="x", color="#C8C8C8")
@@ -70,10 +70,8 @@ def _draw_scores(axes: Axes, scores: Sequence[Score], title: str, measure: str) 
     for other, colour in zip([score for score in scores if not score.sparse], COLOURS[1:], strict=False):
         label = f"{other.model} ({other.nonzeros:,} numbers)"
         axes.axhline(other.score, color=colour, ls="--", lw=1.5, label=label)
-    ticks = [score.nonzeros for score in sparse]
     axes.set(xscale="log", xlabel="nonzero weights and biases", ylabel=measure, title=title)
-    axes.set_xticks(ticks, labels=[str(tick) for tick in ticks])
-    axes.tick_params(axis="x", which="minor", bottom=False)
+    name_ticks(axes, [score.nonzeros for score in sparse])
     lowest, highest = min(score.score for score in scores), max(score.score for score in scores)
     # Room below the curves for the legend.
     axes.set_ylim(lowest - 0.65 * (highest - lowest), highest + 0.1 * (highest - lowest))

@@ -8,6 +8,9 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from thresher.errors import DataFileError
 from thresher.experiments import Outcome
 from thresher.files import write_whole
@@ -26,7 +29,7 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 
 # Text stays text in an SVG, and the same figure gives the same bytes.
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "font.size": 10,
     "axes.titlesize": 11,
     "axes.spines.top": False,
@@ -61,6 +64,27 @@ def new_figure(width: float, height: float, panels: int = 1) -> tuple[Figure, li
     return figure, list(figure.subplots(1, panels, squeeze=False)[0])
 
 
+def text_colour(background: ArrayLike) -> str:
+    """Choose black or white, whichever has the higher contrast on a background of red, green and blue.
+
+    Examples
+    --------
+    >>> text_colour((1.0, 1.0, 0.0)), text_colour((0.2, 0.0, 0.3))
+    ('black', 'white')
+    """
+    colour = np.asarray(background, dtype=float)[:3]
+    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    luminance = float(linear @ [0.2126, 0.7152, 0.0722])
+    # Contrast is (lighter + 0.05) / (darker + 0.05), and both choices are equal at the geometric mean.
+    return "black" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "white"
+
+
+def name_ticks(axes: Axes, ticks: Sequence[float]) -> None:
+    """Write plain numbers, and no others, on a logarithmic horizontal axis."""
+    axes.minorticks_off()
+    axes.set_xticks(list(ticks), labels=[f"{tick:g}" for tick in ticks])
+
+
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG and SVG, each whole or not at all.
 
@@ -91,8 +115,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
             write_whole(path, content.getvalue())
         except OSError as error:
             raise DataFileError(
-                f"{path} cannot be written ({error.strerror or error}). Use --out with a folder where you may "
-                "write and that has room."
+                f"{path} cannot be written ({error.strerror or error}). Use --out with a folder where you "
+                "may write and that has room."
             ) from error
         written.append(path)
     return written

@@ -9,7 +9,7 @@ import numpy as np
 
 from thresher.experiments import Outcome
 from thresher.experiments.fits import RECOVERED
-from thresher.report.figures import new_figure, styled
+from thresher.report.figures import new_figure, styled, text_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,7 @@ def recovery(outcomes: Sequence[Outcome]) -> Figure:
     bar = figure.colorbar(image, ax=panels, fraction=0.05, pad=0.02)
     bar.set_label("PSNR (dB)")
     bar.ax.axhline(RECOVERED, color="black", lw=1.5)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     cell = chosen[0].cell
     figure.suptitle(
         f"Planted networks found again (above {RECOVERED:.0f} dB): n = {cell['n']:,}, d = {cell['d']}, "
@@ -56,15 +56,13 @@ def recovery(outcomes: Sequence[Outcome]) -> Figure:
 
 
 def _heatmap(axes: Axes, values: np.ndarray, ms: Sequence[int], ss: Sequence[int]) -> AxesImage:
-    """Draw one panel, the number written into every cell in black or white, whichever reads better."""
+    """Draw one panel, with the number written into every cell."""
     axes.set_facecolor(MISSING)
     axes.grid(False)
     image = axes.imshow(values, origin="lower", cmap="viridis", vmin=LOWEST, vmax=HIGHEST, aspect="auto")
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
-            red, green, blue, _ = image.cmap(image.norm(value))
-            dark = 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
-            colour = "white" if dark else "black"
+            colour = text_colour(image.cmap(image.norm(value)))
             axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour, fontsize=9)
     axes.set_xticks(range(len(ss)), labels=[str(s) for s in ss])
     axes.set_yticks(range(len(ms)), labels=[str(m) for m in ms])

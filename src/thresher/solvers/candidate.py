@@ -85,6 +85,18 @@ def polish(
     return w, best
 
 
+def fill(objective: Objective, w: SparseVector, signs: Tensor, budget: int) -> tuple[SparseVector, float]:
+    """Spend what is left of the budget where the gradient is largest, and polish."""
+    assert isinstance(objective.operator, GatedOperator)
+    room = budget - w.nonzeros
+    at = objective.under(objective.operator.following(w, signs)).evaluate(w, room)
+    tiny = 1e-9 * float(w.values.abs().max())
+    values = torch.where(
+        w.at(at.gradient.indices) == 0, -tiny * at.gradient.values.sign(), w.at(at.gradient.indices)
+    )
+    return polish(objective, SparseVector(at.gradient.indices, values, w.size), signs)
+
+
 def _rough_inverse(objective: Objective, w: SparseVector, signs: Tensor) -> Callable[[Tensor], Tensor]:
     """Factor the Gram matrix of the support in float32 on a part of the rows."""
     operator = objective.operator

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from thresher.budget import keep_largest, largest
 from thresher.operators.gated import GatedOperator
-from thresher.solvers.candidate import fuse, in_float64, loss_of, polish
+from thresher.solvers.candidate import fill, fuse, in_float64, loss_of, polish
 from thresher.solvers.loop import Iterate, Start
 from thresher.solvers.objective import Objective
 from thresher.solvers.settle import Rows
@@ -139,6 +139,9 @@ class Plan:
         w = keep_largest(w, self.budget)
         if objective.loss.quadratic and w.nonzeros <= 2000:
             w, loss = polish(objective, w, signs)
+            if exact and 0 < w.nonzeros < self.budget:
+                filled = fill(objective, w, signs, self.budget)
+                w, loss = filled if filled[1] < 0.1 * loss else (w, loss)
         else:
             loss = loss_of(objective, w, signs)
         return Iterate(w, loss, self.data.passes, signs, record={"phase": phase})

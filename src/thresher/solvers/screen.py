@@ -13,8 +13,8 @@ from thresher.solvers.objective import Objective
 def working_features(objective: Objective, room: int, budget: int) -> Tensor:
     """Choose the features a student may use when it may hold `room` weights.
 
-    A feature is judged by its best half: how much ``relu(x_j)`` or ``relu(-x_j)`` correlates with the slope of the
-    loss at the zero network, which are the 1-sparse gates of the theory.
+    A feature is judged by its best half: how much ``relu(x_j)`` or ``relu(-x_j)``, the 1-sparse gates of the
+    theory, correlates with the slope of the loss at the zero network.
     """
     operator = objective.operator
     assert isinstance(operator, GatedOperator)

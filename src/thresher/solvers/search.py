@@ -25,8 +25,8 @@ class Search:
     """Train a student that is wider than allowed, and cut it down to the budget.
 
     A squared error is first taken for an exact problem: if a wide student explains nearly everything, the
-    network is *recovered* (`recover.py`). Otherwise the student is trained in the ReLU form under a budget that
-    shrinks to the exact one.
+    network is *recovered* (`recover.py`). Otherwise the student is trained in the ReLU form under a budget
+    that shrinks to the exact one (`squeeze.py`).
 
     Attributes
     ----------

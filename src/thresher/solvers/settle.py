@@ -1,8 +1,8 @@
 """The end game of the search: refit a student exactly, admit weights by gradient, remove them one by one.
 
-All of it is Newton's method with the gates held: steps on a support, backward elimination of the weights whose
-removal costs least (the optimal brain surgeon of Hassibi and Stork), and growth where the gradient promises
-most. It serves both forms of a student and every loss.
+All of it is Newton's method with the gates held: steps on a support, and backward elimination of the weights
+whose removal costs least (the optimal brain surgeon of Hassibi and Stork). It serves both forms of a student
+and every loss.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class _Equations:
-    """Newton's equations ``H step = h`` for a student's weights and, in the line form, linear part and folds."""
+    """Newton's equations ``H step = h`` for weights and, in the line form, linear part and folds."""
 
     feature: Tensor
     neuron: Tensor
@@ -166,7 +166,9 @@ def refit(rows: Rows, student: Student, times: int, every_fold: bool = False) ->
     return student, best
 
 
-def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float = 0.0) -> list[int]:
+def backward(
+    H: Tensor, values: Tensor, free: Tensor, count: int, limit: float = 0.0, each: float = math.inf
+) -> list[int]:
     """Choose weights to remove, each the one whose removal costs least once the rest is refitted.
 
     Parameters
@@ -180,7 +182,9 @@ def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float =
     count : int
         How many to remove.
     limit : float
-        After those, go on while all removals together cost no more than this (in units of ``v'Hv``).
+        After those, go on while all removals together cost no more than this (in units of ``v'Hv``),
+    each : float
+        and no one of them more than this.
     """
     inverse = torch.cholesky_inverse(factor(H))
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
@@ -190,7 +194,7 @@ def backward(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float =
         cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-30), math.inf)
         least = int(cost.float().argmin())
         spent += float(cost[least])
-        if len(removed) >= count and not spent <= limit:
+        if len(removed) >= count and (spent > limit or float(cost[least]) > each or limit == 0):
             break
         column = inverse[:, least] / inverse[least, least]
         values = values - column * values[least]
@@ -211,8 +215,10 @@ def eliminate(rows: Rows, student: Student, budget: int, slack: float = 0.05) ->
     if rows.loss.quadratic:
         values = values + equations.solve()
     free = equations.removable(student)
-    limit = slack * rows.error(student) * len(rows.y)
-    removed = backward(equations.H, values, free, int(free.sum()) - budget, limit)
+    error = rows.error(student)
+    # Where all that is left is noise, a useless weight gains about the mean error: 20 of it is no accident.
+    limits = slack * error * len(rows.y), 20 * error
+    removed = backward(equations.H, values, free, int(free.sum()) - budget, *limits)
     values[removed] = 0
     return equations.write(student, values).compact()
 

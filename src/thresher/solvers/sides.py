@@ -1,7 +1,7 @@
 """From lines to ReLUs: choose the active side of every neuron so that the linear part costs the least.
 
-``v |x.w| = 2 v relu(sigma x.w) - sigma v x.w`` for either side sigma, so a choice of sides changes the linear part
-and nothing else. What remains of it, with the folds, is one ReLU for each half of an axis:
+``v |x.w| = 2 v relu(sigma x.w) - sigma v x.w`` for either side sigma, so a choice of sides changes the linear
+part and nothing else. What remains of it, with the folds, is one ReLU for each half of an axis:
 ``q x + p |x| = (p + q) relu(x) + (p - q) relu(-x)``. In a planted network the right sides leave nothing that
 was not planted, and each feature by itself rules out most choices, as in a crossword.
 """
@@ -64,7 +64,7 @@ def _by_least_squares(pull: np.ndarray, linear: np.ndarray, folds: np.ndarray) -
 def _decide_one_feature(
     pull: np.ndarray, linear: np.ndarray, folds: np.ndarray, side: np.ndarray, tolerance: float
 ) -> bool:
-    """Find the feature that decides some side for certain, or the one with the fewest ways; set it, in place."""
+    """Find the feature that decides some side for certain, or the one with the fewest ways; set it."""
     undecided = (pull != 0) & (side == 0)
     counts = undecided.sum(1)
     best: tuple[int, np.ndarray, np.ndarray] | None = None

@@ -1,4 +1,4 @@
-"""Fitting data that no network explains entirely: shrink a wide student, grow a small one, exchange weights."""
+"""Fitting data that no network explains entirely: shrink a wide student, grow a small one, exchange."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from thresher.solvers.grow import grow_relus
 from thresher.solvers.loop import Iterate, Start
 from thresher.solvers.plan import Plan
 from thresher.solvers.settle import Rows, eliminate, refit
-from thresher.solvers.student import Pace, Student, merge
+from thresher.solvers.student import Pace, Student, merge, shrinking
 
 RATE = 0.02
 # Budgets up to this are also reached from below, and weights exchanged at their end.
@@ -46,18 +46,12 @@ def _shrunk(plan: Plan, rows: Rows, student: Student, passes: float) -> Generato
     """Train under a budget that falls in two phases, with the neurons cut in between."""
     rate = RATE * plan.unit
     size, between = student.W.numel(), min(student.W.numel(), 4 * plan.budget)
-    wide = Pace(0.4 * passes, rate, rate / 3, shrink=lambda t: _falling(size, between, t))
+    wide = Pace(0.4 * passes, rate, rate / 3, shrink=shrinking(size, between, 1.0))
     student, _ = yield from plan.trained(student, wide, "wide")
     student = _fewer_neurons(plan, rows, student.compact())
-    held = student.nonzeros
-    narrow = Pace(0.6 * passes, rate / 3, rate / 100, shrink=lambda t: _falling(held, plan.budget, 2 * t))
+    narrow = Pace(0.6 * passes, rate / 3, rate / 100, shrink=shrinking(student.nonzeros, plan.budget, 0.5))
     student, _ = yield from plan.trained(student, narrow, "shrinking")
     return student
-
-
-def _falling(start: int, end: int, share: float) -> int:
-    """Fall geometrically from one budget to another."""
-    return max(end, round(start * (end / max(1, start)) ** min(1.0, share)))
 
 
 def _fewer_neurons(plan: Plan, rows: Rows, student: Student) -> Student:

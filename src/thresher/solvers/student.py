@@ -1,9 +1,9 @@
 """The wide student network of the search, and its training by minibatches under an L1 penalty.
 
 Two forms share one training loop. The *ReLU form* is ``f(x) = sum_i v_i relu(x.w_i)``. The *line form* is
-``f(x) = q.x + p.|x| + sum_i v_i |x.w_i|``: since ``relu(z) = (z + |z|) / 2`` it can say the same, but a neuron is
-only a line through the data. Which side of it is active is left to the linear part, and being on the wrong
-side, the commonest trap of ReLU training, does not exist.
+``f(x) = q.x + p.|x| + sum_i v_i |x.w_i|``: since ``relu(z) = (z + |z|) / 2`` it can say the same, but a
+neuron is only a line through the data. Which side of it is active is left to the linear part, and being on
+the wrong side, the commonest trap of ReLU training, does not exist.
 """
 
 from __future__ import annotations
@@ -119,6 +119,11 @@ class Pace:
 PRUNE_EVERY = 20
 
 
+def shrinking(start: int, end: int, by: float = 0.7) -> Callable[[float], int]:
+    """Plan a budget that falls geometrically from one number to another by a share of the training."""
+    return lambda share: max(end, round(start * (end / max(1, start)) ** min(1.0, share / by)))
+
+
 def train(data: Working, student: Student, pace: Pace, batch: int) -> Iterator[tuple[Student, float]]:
     """Train by Adam with a proximal L1 step; gives the student and its mean loss after every pass."""
     parts = [student.W.clone().contiguous()]
@@ -187,7 +192,7 @@ def _shrink(W: Tensor, budget: int, mask: Tensor | None) -> Tensor | None:
 
 
 class _Adam:
-    """Adam on the parts of a student, with a soft threshold on weights and folds but not on the linear part."""
+    """Adam on the parts of a student, with a soft threshold on all but the linear part."""
 
     def __init__(self, parts: list[Tensor], betas: tuple[float, float] = (0.9, 0.99)) -> None:
         self.parts, self.betas, self.count = parts, betas, 0

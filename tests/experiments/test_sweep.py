@@ -1,0 +1,158 @@
+"""A sweep runs every cell once, keeps what is done, and tries again what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from thresher.errors import DataFileError, ParameterError
+from thresher.experiments import EXPERIMENTS, experiment_named
+from thresher.experiments.record import Cell, Outcome
+from thresher.experiments.sweep import Choices, Experiment, Summary, Sweep, Table
+
+CELLS = [Cell("toy", {"k": k}, seed) for seed in (0, 1) for k in (1, 2)]
+
+
+@dataclass
+class Bench:
+    """A toy measurement that remembers what it was asked, and breaks where it is told to."""
+
+    asked: list[Cell] = field(default_factory=list)
+    breaks_at: dict[int, BaseException] = field(default_factory=dict)
+    data: str = "print"
+
+    def measure(self, cell: Cell) -> dict[str, Any]:
+        self.asked.append(cell)
+        if error := self.breaks_at.get(cell["k"]):
+            raise error
+        return {"psnr": 10.0 * cell["k"]}
+
+    def experiment(self) -> Experiment:
+        return Experiment(
+            "toy",
+            "A toy",
+            lambda choices: [cell for cell in CELLS if choices.k is None or cell["k"] in choices.k],
+            lambda cell: self.data,
+            self.measure,
+            _summary,
+            varies=("k",),
+            takes=("k",),
+        )
+
+    def sweep(self, folder: Path) -> Sweep:
+        return Sweep(self.experiment(), CELLS, folder)
+
+
+def _summary(outcomes: Sequence[Outcome]) -> Summary:
+    return Summary((Table("Toy", ("k",), tuple((outcome.cell["k"],) for outcome in outcomes)),))
+
+
+def test_every_cell_is_run_once_and_kept(tmp_path: Path) -> None:
+    bench = Bench()
+    sweep = bench.sweep(tmp_path)
+    given = list(sweep.run())
+    assert bench.asked == CELLS == [outcome.cell for outcome in given]
+    assert (sweep.done, sweep.pending, sweep.failed, len(sweep)) == (given, [], [], 4)
+    again = bench.sweep(tmp_path)
+    assert list(again.run()) == []
+    # Seconds are rounded on the disk; everything else is what was measured.
+    assert [outcome.result for outcome in again.done] == [outcome.result for outcome in given]
+
+
+@pytest.mark.parametrize("change", ["data", "version"])
+def test_other_data_or_another_version_is_run_again(
+    tmp_path: Path, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(Bench().sweep(tmp_path).run())
+    bench = Bench(data="another print") if change == "data" else Bench()
+    if change == "version":
+        path = tmp_path / "cells.jsonl"
+        path.write_text(path.read_text().replace('"version": "', '"version": "older than '))
+    assert len(list(bench.sweep(tmp_path).run())) == 4
+
+
+def test_a_failure_is_recorded_and_the_rest_is_run(tmp_path: Path) -> None:
+    bench = Bench(breaks_at={1: ArithmeticError("no luck")})
+    sweep = bench.sweep(tmp_path)
+    list(sweep.run())
+    assert [outcome.cell["k"] for outcome in sweep.done] == [2, 2]
+    assert [outcome.error for outcome in sweep.failed] == ["ArithmeticError: no luck"] * 2
+    bench.breaks_at.clear()
+    retried = bench.sweep(tmp_path)
+    assert [cell["k"] for cell in retried.pending] == [1, 1]
+    list(retried.run())
+    assert (len(retried.done), retried.failed) == (4, [])
+
+
+def test_an_error_ends_the_sweep_when_asked(tmp_path: Path) -> None:
+    sweep = Bench(breaks_at={2: ArithmeticError("no luck")}).sweep(tmp_path)
+    with pytest.raises(ArithmeticError, match=r"no luck"):
+        list(sweep.run(stop_on_error=True))
+    assert len(sweep.done) == 1
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
+    bench = Bench(breaks_at={2: KeyboardInterrupt()})
+    with pytest.raises(KeyboardInterrupt):
+        list(bench.sweep(tmp_path).run())
+    going_on = Bench()
+    list(going_on.sweep(tmp_path).run())
+    assert going_on.asked == CELLS[1:]
+
+
+def test_nothing_is_written_before_a_sweep_runs(tmp_path: Path) -> None:
+    sweep = Bench().sweep(tmp_path / "new")
+    assert len(sweep.pending) == 4
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_written_fails_before_any_cell(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    bench = Bench()
+    with pytest.raises(DataFileError):
+        list(bench.sweep(tmp_path / "taken").run())
+    assert bench.asked == []
+
+
+def test_choices_that_mean_nothing_are_refused() -> None:
+    experiment = Bench().experiment()
+    assert experiment.chosen(Choices(k=(2,))) == [cell for cell in CELLS if cell["k"] == 2]
+    with pytest.raises(ParameterError, match=r"--solvers means nothing to toy. It knows .*--k"):
+        experiment.chosen(Choices(solvers=("auto",)))
+
+
+def test_labels_tell_cells_apart() -> None:
+    experiment = Bench().experiment()
+    assert len({experiment.label(cell) for cell in CELLS}) == len(CELLS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("tabel-1", "table-1"), ("Table_2", "table-2"), ("recover", "recovery")]
+)
+def test_a_misspelt_experiment_gets_a_hint(typed: str, meant: str) -> None:
+    with pytest.raises(ParameterError, match=f"Did you mean {meant}\\?"):
+        experiment_named(typed)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_cells_of_an_experiment_have_keys_of_their_own(name: str) -> None:
+    experiment = experiment_named(name)
+    for choices in (Choices(), Choices(quick=True)):
+        cells = experiment.chosen(choices)
+        assert len({cell.key(experiment.fingerprint(cell)) for cell in cells}) == len(cells)
+        assert len({experiment.label(cell) for cell in cells}) == len(cells)
+    quick = experiment.chosen(Choices(quick=True))
+    assert len(quick) < len(experiment.chosen(Choices()))
+    assert all(cell.seed == 0 for cell in quick)
+    assert {cell.seed for cell in experiment.chosen(Choices(quick=True, seeds=(5,)))} == {5}
+
+
+def test_a_summary_is_plain() -> None:
+    outcome = Outcome(CELLS[0], "print", "done", 0.0, {})
+    plain = replace(_summary([outcome]), numbers={"share": 1.0}).plain()
+    assert plain["numbers"] == {"share": 1.0}
+    assert plain["tables"][0]["rows"] == ((1,),)
