@@ -40,7 +40,8 @@ def keep_largest(vector: Tensor | SparseVector, budget: int) -> SparseVector:
     """
     if isinstance(vector, Tensor):
         vector = SparseVector.from_dense(vector)
-    kept = largest(vector.values.abs(), budget)
+    magnitude = vector.values.abs()
+    kept = largest(magnitude, min(budget, int((magnitude > 0).sum())))
     return SparseVector(vector.indices[kept], vector.values[kept], vector.size)
 
 
@@ -100,6 +101,8 @@ class StreamingTop:
         # What is below the s-th largest so far cannot return; an equal one may still win by its index.
         candidates = (magnitude >= self._floor) if self._floor > 0 else (magnitude > 0)
         places = candidates.nonzero().flatten()
+        if places.numel() == 0:
+            return
         if places.numel() > self.budget:
             places = places[largest(magnitude[places], self.budget)]
         self._indices.append(places + start)

@@ -26,6 +26,10 @@ class Generators(ABC):
     neurons: int
 
     @abstractmethod
+    def pick(self, neurons: Tensor, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
+        """Give the generators of some neurons, ascending, as `columns` does."""
+
+    @abstractmethod
     def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
         """Give the generators of neurons `start` to `stop`.
 
@@ -51,8 +55,12 @@ class DenseRandom(Generators):
 
     def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[None, Tensor]:
         """Draw the generators of neurons `start` to `stop`."""
-        block = np.empty((stop - start, self.features), dtype=np.float32)
-        for row, neuron in enumerate(range(start, stop)):
+        return self.pick(torch.arange(start, stop), dtype)
+
+    def pick(self, neurons: Tensor, dtype: torch.dtype) -> tuple[None, Tensor]:
+        """Draw the generators of some neurons."""
+        block = np.empty((neurons.numel(), self.features), dtype=np.float32)
+        for row, neuron in enumerate(neurons.tolist()):
             _stream(self.seed, neuron).standard_normal(out=block[row], dtype=np.float32)
         return None, torch.from_numpy(block).to(dtype).T
 
@@ -68,6 +76,15 @@ class SparseGenerators(Generators):
     def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Give the generators of neurons `start` to `stop` on the features they use."""
         return block_of(self.entries, self.features, start, stop, dtype)
+
+    def pick(self, neurons: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Give the generators of some neurons on the features they use."""
+        neuron = self.entries.indices // self.features
+        place = torch.searchsorted(neurons, neuron).clamp_(max=max(0, neurons.numel() - 1))
+        chosen = neurons[place] == neuron if neurons.numel() else torch.zeros_like(neuron, dtype=torch.bool)
+        flat = place[chosen] * self.features + self.entries.indices[chosen] % self.features
+        few = SparseVector(flat, self.entries.values[chosen], neurons.numel() * self.features)
+        return block_of(few, self.features, 0, neurons.numel(), dtype)
 
 
 def block_of(
@@ -150,11 +167,15 @@ def two_sparse(
                 f"pair ({first}, {second}), but a pair is two different features of 0 to {features - 1}."
             )
         plane = np.asarray(X[:, [first, second]], dtype=np.float64)
-        angles = np.arctan2(plane[:, 1], plane[:, 0])[(plane != 0).any(axis=1)]
-        edges = np.unique(np.concatenate([angles + np.pi / 2, angles - np.pi / 2]) % (2 * np.pi))
-        if edges.size == 0:
+        plane = plane[(plane != 0).any(axis=1)]
+        # Opposite rows turn a gate at the same angle: turned into one half-plane they have equal bits.
+        below = (plane[:, 1] < 0) | ((plane[:, 1] == 0) & (plane[:, 0] < 0))
+        plane[below] *= -1
+        angles = np.unique(np.arctan2(plane[:, 1], plane[:, 0]))
+        if angles.size == 0:
             continue
-        middles = (edges + np.diff(edges, append=edges[0] + 2 * np.pi) / 2) % (2 * np.pi)
+        edges = np.concatenate([angles + np.pi / 2, angles + 3 * np.pi / 2])
+        middles = edges + np.diff(edges, append=edges[0] + 2 * np.pi) / 2
         order = sorted((first, second))
         flip = order != [first, second]
         for angle in middles:

@@ -42,7 +42,7 @@ class SquaredError:
 
     def value(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
         """Give half the weighted sum of squared residuals."""
-        return 0.5 * _total((output - y).square_(), weight)
+        return 0.5 * _total((output - y).double().square_(), weight)
 
     def slope(self, output: Tensor, y: Tensor) -> Tensor:
         """Give the residual."""

@@ -86,9 +86,9 @@ def test_the_module_is_the_command() -> None:
         (("reproduce", "recovery", "--solvers", "papr"), "Did you mean paper?"),
         (("reproduce",), "Missing argument"),
         (("repoduce", "table-1"), "No such command"),
-        (("demo", "--seed", "-1"), "--seed -1, but it takes a whole number of 0 or more"),
-        (("reproduce", "table-1", "--rows", "0"), "--rows 0, but it takes a whole number of 1 or more"),
-        (("demo", "--seed", "x"), "'x' is not a valid int"),
+        (("demo", "--seed", "-1"), "--seed '-1', but it takes a whole number of 0 or more"),
+        (("reproduce", "table-1", "--rows", "0"), "--rows '0', but it takes a whole number of 1 or more"),
+        (("demo", "--seed", "x"), "--seed 'x', but it takes a whole number of 0 or more"),
         (("demo", "--speed"), "No such option"),
     ],
 )

@@ -49,6 +49,9 @@ def test_the_document_has_all_of_it(tmp_path: Path) -> None:
 
 
 def test_a_network_that_is_missed_is_exit_code_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [demo.Score("budget 5", 5, 0.5, 0.1, True), demo.Score("dense", 100, 0.6, 0.1, False)]
+    for name in ("fit_diabetes", "fit_digits"):
+        monkeypatch.setattr(demo, name, lambda seed, after_each: scores)
     monkeypatch.setattr(demo, "RECOVERED", 1000.0)
     monkeypatch.setattr(demo, "SAME_WEIGHT", 0.0)
     result = invoke("--out", str(tmp_path))

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from thresher.experiments.record import Cell, CellFile
 
 SMALL = ("--rows", "60", "--seeds", "0", "--k", "1,2,3,4,5,6")
 # Enough work for a signal to meet it.
-LONGER = ("--rows", "1000", "--seeds", "0", "--k", "1,2,3,4,5,6")
+LONGER = ("--rows", "400", "--seeds", "0", "--k", "1,2,3,4,5,6")
 WAIT = 60.0
 
 
@@ -44,12 +45,18 @@ def invoke(*args: str) -> Result:
     return CliRunner().invoke(app, ["reproduce", *args], prog_name="thresher")
 
 
-def started(out: Path, *options: str) -> subprocess.Popen[str]:
+@contextmanager
+def started(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a sweep in a process of its own, which does not outlive the test."""
     command = [sys.executable, "-m", "thresher", "reproduce", "table-1", "--out", str(out), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
+    with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -147,28 +154,25 @@ def test_a_damaged_file_of_cells_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_killed_sweep_is_resumed(tmp_path: Path) -> None:
-    process = started(tmp_path, *LONGER)
-    wait_until(lambda: len(lines(tmp_path)) >= 2)
-    process.kill()
-    process.communicate()
+    with started(tmp_path, *LONGER):
+        wait_until(lambda: len(lines(tmp_path)) >= 2)
     kept = lines(tmp_path)
     # Cut the last line as a power failure might.
     path = tmp_path / "table-1" / "cells.jsonl"
     path.write_text("".join(f"{line}\n" for line in kept[:-1]) + kept[-1][:20])
-    going_on = started(tmp_path, *LONGER, "--json")
-    stdout, stderr = going_on.communicate(timeout=WAIT)
-    assert going_on.returncode == 0, stderr
+    result = invoke("table-1", "--out", str(tmp_path), *LONGER, "--json")
+    assert result.exit_code == 0, result.stderr
     assert lines(tmp_path)[: len(kept) - 1] == kept[:-1]
     assert len(lines(tmp_path)) == len(CellFile(path).read()) == 6
-    assert json.loads(stdout)["counts"] == {"cells": 6, "done": 6, "failed": 0}
-    assert f"table-1: {len(kept) - 1} of 6 done" in stderr
+    assert json.loads(result.stdout)["counts"] == {"cells": 6, "done": 6, "failed": 0}
+    assert f"table-1: {len(kept) - 1} of 6 done" in result.stderr
 
 
 def test_an_interrupted_sweep_says_how_to_go_on(tmp_path: Path) -> None:
-    process = started(tmp_path, *LONGER)
-    wait_until(lambda: len(lines(tmp_path)) >= 1)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=WAIT)
+    with started(tmp_path, *LONGER) as process:
+        wait_until(lambda: len(lines(tmp_path)) >= 1)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=WAIT)
     assert process.returncode == 130
     assert stdout == ""
     assert "Traceback" not in stderr

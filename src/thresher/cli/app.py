@@ -43,7 +43,7 @@ def thresher(
 @app.command(epilog="Example: thresher demo --out thresher-demo --seed 1")
 def demo(
     out: Out = Path("thresher-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[str, typer.Option(help="Seed of everything random.", metavar="N")] = "0",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -58,9 +58,9 @@ def demo(
 
     with reported(debug, "Nothing is kept of an interrupted demonstration. Run it again with:"):
         from thresher.cli.demo import run_demo
-        from thresher.cli.values import at_least
+        from thresher.cli.values import whole_number
 
-        run_demo(out, at_least("--seed", seed, 0), as_json, quiet)
+        run_demo(out, whole_number("--seed", seed, least=0), as_json, quiet)
 
 
 @app.command(
@@ -77,7 +77,7 @@ def reproduce(
         str | None, typer.Option(help="Seeds, such as 0,1,2; each runs every chosen cell.", metavar="LIST")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A few cells, one seed and fewer rows.")] = False,
-    rows: Annotated[int | None, typer.Option(help="Rows of data instead of 50,000.", metavar="N")] = None,
+    rows: Annotated[str | None, typer.Option(help="Rows of data instead of 50,000.", metavar="N")] = None,
     k: Annotated[
         str | None,
         typer.Option(
@@ -110,13 +110,13 @@ def reproduce(
 
     with reported(debug, "Finished cells are kept. Go on with:"):
         from thresher.cli.reproduce import run_reproduce
-        from thresher.cli.values import at_least, names, whole_numbers
+        from thresher.cli.values import names, whole_number, whole_numbers
         from thresher.experiments import Choices
 
         choices = Choices(
             seeds=whole_numbers("--seeds", seeds, least=0),
             quick=quick,
-            rows=None if rows is None else at_least("--rows", rows, 1),
+            rows=None if rows is None else whole_number("--rows", rows, least=1),
             k=whole_numbers("--k", k),
             m=whole_numbers("--m", m),
             s=whole_numbers("--s", s),

@@ -5,17 +5,17 @@ from __future__ import annotations
 from thresher.errors import ParameterError
 
 
-def at_least(option: str, value: int, least: int) -> int:
-    """Refuse a number that is too small.
+def whole_number(option: str, text: str, least: int) -> int:
+    """Read a whole number.
 
     Examples
     --------
-    >>> at_least("--rows", 300, 1)
+    >>> whole_number("--rows", "300", least=1)
     300
     """
-    if value < least:
-        raise ParameterError(f"{option} {value}, but it takes a whole number of {least} or more.")
-    return value
+    if not _is_whole(text, least):
+        raise ParameterError(f"{option} {text!r}, but it takes a whole number of {least} or more.")
+    return int(text)
 
 
 def whole_numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...] | None:
@@ -29,7 +29,7 @@ def whole_numbers(option: str, text: str | None, least: int = 1) -> tuple[int, .
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isascii() and part.isdigit() and int(part) >= least for part in parts):
+    if not all(_is_whole(part, least) for part in parts):
         raise ParameterError(
             f"{option} {text!r}, but it takes whole numbers of {least} or more between commas, such as "
             f"{option} {least},{least + 1}."
@@ -46,3 +46,7 @@ def names(text: str | None) -> tuple[str, ...] | None:
     ('auto', 'paper')
     """
     return None if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def _is_whole(text: str, least: int) -> bool:
+    return text.isascii() and text.isdigit() and int(text) >= least

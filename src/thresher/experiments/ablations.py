@@ -27,7 +27,7 @@ SEEDS = (0, 1, 2)
 REFINEMENTS = ("armijo", "conjugate gradients", "none")
 FIRST_PASS = ("fixed", "following")
 MEGABYTES = (1, 4, 16, 64, 256)
-QUICK_ROWS, QUICK_MEGABYTES = 4_000, (1, 16, 256)
+QUICK_ROWS, QUICK_MEGABYTES = 8_000, (1, 16, 256)
 
 
 def _cells(choices: Choices) -> list[Cell]:

@@ -141,42 +141,34 @@ class GatedRestricted(Restricted):
         neuron, feature = support // operator.features, support % operator.features
         self.live, self.neuron = torch.unique(neuron, return_inverse=True)
         self.used, self.feature = torch.unique(feature, return_inverse=True)
-        self.generators = self._own_generators()
+        self._prepared: list[tuple[int, int, Linear]] | None = None
         # A gate is held as one byte; what does not fit is computed again when it is needed.
         fits = self.rows * self.live.numel() <= operator.memory_limit // 2
         self.gates = self._all_gates() if cache and fits else None
 
-    def _own_generators(self) -> Linear:
-        """Take the generators of live neurons, block by block, as one product."""
-        operator = self.operator
-        parts = []
-        for start, stop in operator.blocks():
-            chosen = self.live[(self.live >= start) & (self.live < stop)]
-            if chosen.numel():
-                used, values = operator.generators.columns(start, stop, operator.dtype)
-                used = torch.arange(operator.features) if used is None else used
-                parts.append((used, values[:, chosen - start]))
-        if not parts:
-            return self.design.linear(self.used, torch.zeros(0, 0, dtype=operator.dtype))
-        used = torch.unique(torch.cat([part for part, _ in parts]))
-        whole = torch.zeros(used.numel(), self.live.numel(), dtype=operator.dtype)
-        column = 0
-        for part, values in parts:
-            whole[torch.searchsorted(used, part), column : column + values.shape[1]] = values
-            column += values.shape[1]
-        return self.design.linear(used, whole)
+    def _activations(self) -> Iterator[tuple[int, int, Linear]]:
+        """Prepare the activations of live neurons, a block of them at a time."""
+        for start in range(0, self.live.numel(), self.operator.block):
+            part = self.live[start : start + self.operator.block]
+            linear = self.design.linear(*self.operator.generators.pick(part, self.operator.dtype))
+            yield start, start + part.numel(), linear
 
     def _all_gates(self) -> Tensor:  # (rows, live), bool
         gates = torch.empty(self.rows, self.live.numel(), dtype=torch.bool)
-        for first, last, chunk in self._chunks():
-            torch.gt(self.generators(chunk), 0, out=gates[first:last])
+        for start, stop, activations in self._activations():
+            for first, last, chunk in self._chunks():
+                gates[first:last, start:stop] = activations(chunk) > 0
         return gates
 
     def _chunks(self) -> Iterator[tuple[int, int, Tensor]]:
         return self.design.chunks(self.live.numel())
 
     def _gates_of(self, first: int, last: int, chunk: Tensor) -> Tensor:
-        return self.gates[first:last] if self.gates is not None else self.generators(chunk) > 0
+        if self.gates is not None:
+            return self.gates[first:last]
+        if self._prepared is None:
+            self._prepared = list(self._activations())
+        return torch.cat([activations(chunk) > 0 for _, _, activations in self._prepared], 1)
 
     def forward(self, values: Tensor) -> Tensor:
         """Compute A_S v: one product of the used features with the live neurons."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from thresher.budget import Schedule, check_budget, constant, keep_largest
-from thresher.errors import DataError
+from thresher.errors import DataError, ParameterError
 from thresher.gates import SparseGenerators
 from thresher.operators.base import Operator
 from thresher.operators.gated import GatedOperator
@@ -41,7 +41,8 @@ class IHT:
         The budget of each step, by default the final one throughout.
     update_gates_every : int, optional
         After how many steps the gates follow the weights (the paper's k); None keeps them for good.
-        The first pass over the data always has the gates it starts with.
+    fixed_first_pass : bool
+        Whether the first pass over the data keeps the gates it starts with.
     signs : tensor of shape (neurons,), optional
         The sign of each neuron where gates follow; all positive by default.
     fallback : SparseGenerators, optional
@@ -64,6 +65,7 @@ class IHT:
     refinement: Refinement | None = field(default_factory=ConjugateGradients)
     schedule: Schedule | None = None
     update_gates_every: int | None = None
+    fixed_first_pass: bool = True
     signs: Tensor | None = None
     fallback: SparseGenerators | None = None
     batch_size: int | None = None
@@ -78,7 +80,7 @@ class IHT:
             operator = operator.following(w, self._signs(operator), self.fallback)
         schedule = self.schedule or constant(budget)
         carry = _Carry(objective, operator, budget, schedule, self._batches(objective))
-        return self._iterate(w, 0.0, carry.evaluated(w), {})
+        return self._iterate(w, carry.evaluated(w), {})
 
     def step(self, iterate: Iterate) -> Iterate:
         """Take one step: threshold, refine, let the gates follow if it is time, and evaluate."""
@@ -91,26 +93,33 @@ class IHT:
             new = self._refine(objective, new, eta)
         changed = not new.same_support(w)
         carry, gates_moved = self._update_gates(carry.advance(changed), new)
-        passes = iterate.passes + objective.operator.rows / carry.objective.operator.rows
+        carry = replace(carry, seen=carry.seen + objective.operator.rows)
         record = {"step_size": eta, "support_changed": changed, "gates_moved": gates_moved}
-        return self._iterate(new, passes, carry.evaluated(new), record)
+        return self._iterate(new, carry.evaluated(new), record)
 
-    def _iterate(self, w: SparseVector, passes: float, carry: _Carry, record: Record) -> Iterate:
+    def _iterate(self, w: SparseVector, carry: _Carry, record: Record) -> Iterate:
         assert carry.at is not None and carry.batch is not None
-        loss = carry.at.value * carry.objective.operator.rows / carry.batch.operator.rows
-        return Iterate(w, loss, passes, self.signs, w.nonzeros <= carry.budget, record, carry)
+        rows = carry.objective.operator.rows
+        loss = carry.at.value * rows / carry.batch.operator.rows
+        lagging = self.update_gates_every is not None and getattr(carry.operator, "followed", None) is not w
+        return Iterate(
+            w, loss, carry.seen / rows, self.signs, w.nonzeros <= carry.budget, not lagging, record, carry
+        )
 
     def stop(self, iterate: Iterate) -> Status | None:
         """Stop when the support has settled."""
         carry = iterate.carry
         settled = self.settle is not None and carry.unchanged >= self.settle
-        if settled and iterate.kept and (self.update_gates_every is None or carry.gates_moved_since):
+        if settled and iterate.kept and (self.update_gates_every is None or carry.crossed):
             return SETTLED
         return None
 
     def rescue(self, iterate: Iterate) -> Iterate:
         """Cut an inflated iterate to the budget."""
-        return replace(iterate, w=keep_largest(iterate.w, iterate.carry.budget))
+        carry: _Carry = iterate.carry
+        w = keep_largest(iterate.w, carry.budget)
+        objective = carry.objective.under(carry.operator)
+        return replace(iterate, w=w, loss=objective.value(objective.operator.forward(w), w), kept=True)
 
     def _step_size(self, objective: Objective, w: SparseVector, at: Evaluation) -> float:
         if self.step_size is not None:
@@ -134,10 +143,11 @@ class IHT:
         every, done = self.update_gates_every, carry.step
         if every is None or not isinstance(carry.operator, GatedOperator):
             return carry, False
-        if done < carry.first_pass or (done - carry.first_pass) % every:
+        first = carry.first_pass if self.fixed_first_pass else 1
+        if done < first or (done - 1) % every:
             return carry, False
         operator = carry.operator.following(w, self._signs(carry.operator), self.fallback)
-        return replace(carry, operator=operator, gates_moved_since=True), True
+        return replace(carry, operator=operator, just_moved=True), True
 
     def _signs(self, operator: GatedOperator) -> Tensor:
         return torch.ones(operator.neurons) if self.signs is None else self.signs
@@ -147,6 +157,11 @@ class IHT:
         rows = objective.operator.rows
         if self.batch_size is None or self.batch_size >= rows:
             return None
+        if not isinstance(objective.operator, GatedOperator):
+            raise ParameterError(
+                f"batch_size={self.batch_size}, but {type(objective.operator).__name__} cannot be restricted "
+                "to some of its rows. Use batch_size=None."
+            )
         size, per_pass = self.batch_size, -(-rows // self.batch_size)
 
         def rows_of(step: int) -> np.ndarray:
@@ -169,8 +184,10 @@ class _Carry:
     batch: Objective | None = None
     at: Evaluation | None = None
     step: int = 0
+    seen: int = 0
     unchanged: int = 0
-    gates_moved_since: bool = False
+    just_moved: bool = False
+    crossed: bool = False
 
     @property
     def first_pass(self) -> int:
@@ -201,7 +218,9 @@ class _Carry:
             self,
             step=self.step + 1,
             unchanged=0 if changed else self.unchanged + 1,
-            gates_moved_since=self.gates_moved_since and not changed,
+            # Only a step under the new gates can show that the support survives them.
+            crossed=not changed and (self.crossed or self.just_moved),
+            just_moved=False,
         )
 
 
@@ -280,7 +299,7 @@ def iht(
     ([3, 50, 120], 'settled')
     """
     budget = check_budget(budget, operator.size)
-    measured = torch.as_tensor(np.asarray(y)).to(operator.dtype)
+    measured = torch.from_numpy(_numbers(y)).to(operator.dtype)
     if measured.shape != (operator.rows,):
         raise DataError(
             f"y has shape {tuple(measured.shape)}, but this operator makes {operator.rows} measurements. "
@@ -298,3 +317,10 @@ def iht(
         tol=tol,
         callback=callback,
     )
+
+
+def _numbers(y: Any) -> np.ndarray:
+    try:
+        return np.array(np.asarray(y), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y holds something that is not a number: {error}. Give real numbers.") from error

@@ -63,6 +63,8 @@ class Iterate:
         Passes over the data so far.
     kept : bool
         Whether w is within the final budget, so that it may be handed out.
+    exact : bool
+        Whether `loss` is that of what would be handed out: not so while gates lag behind the weights.
     record : dict
         What the solver adds to the history.
     carry : Any
@@ -74,6 +76,7 @@ class Iterate:
     passes: float
     signs: Tensor | None = None
     kept: bool = True
+    exact: bool = True
     record: Record = field(default_factory=dict)
     carry: Any = None
 
@@ -102,7 +105,7 @@ class Solver(Protocol):
         ...
 
     def rescue(self, iterate: Iterate) -> Iterate:
-        """Make something within the budget of an iterate that is not, when the user interrupts."""
+        """Make something within the budget of an iterate, when nothing better is at hand."""
         ...
 
 
@@ -179,15 +182,16 @@ def run(
         while status is None:
             iterate = solver.step(iterate)
             history.append(_record(iterate, len(history) + 1, time.perf_counter() - began))
-            if iterate.kept:
+            if keep == "last" and iterate.kept:
+                best = iterate
+            elif iterate.kept and iterate.exact:
                 badness = iterate.loss if judge is None else judge(iterate)
                 since = 0 if badness < lowest else since + 1
-                if keep == "last" or badness < lowest:
-                    best = iterate
-                lowest = min(lowest, badness)
+                if badness < lowest:
+                    best, lowest = iterate, badness
             if callback is not None and callback(history[-1], iterate):
                 status = CALLED_OFF
-            elif iterate.kept and iterate.loss <= tol:
+            elif iterate.kept and iterate.exact and iterate.loss <= tol:
                 status = FITTED
             elif since >= patience:
                 status = STALLED
@@ -195,8 +199,8 @@ def run(
                 status = solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
     except KeyboardInterrupt:
         status = INTERRUPTED
-        if best.w.nonzeros == 0:
-            best = solver.rescue(iterate)
+    if not best.kept or best.w.nonzeros == 0:
+        best = solver.rescue(iterate)
     return Solution(best.w, best.signs, best.loss, status, history, objective)
 
 

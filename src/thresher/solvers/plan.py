@@ -54,10 +54,7 @@ class Plan:
     seed: int
 
     def __post_init__(self) -> None:
-        y, weight = self.data.y, self.data.weight
-        squares = y.square() if weight is None else y.square() * weight
-        self.size = math.sqrt(float(squares.double().mean())) if self.objective.loss.quadratic else 2.0
-        self.size = self.size or 1.0
+        self.size = _spread(self.data.y, self.data.weight) if self.objective.loss.quadratic else 2.0
         self.latest: Student | None = None
         self.random = np.random.default_rng([self.seed, 3])
 
@@ -164,3 +161,11 @@ class Plan:
         operator = self.objective.operator
         assert isinstance(operator, GatedOperator)
         return fuse(W, v, self.data.features, operator.features, hidden, self._bias)
+
+
+def _spread(y: Tensor, weight: Tensor | None) -> float:
+    """Give the weighted standard deviation of the targets, or their size where they are constant."""
+    share = torch.ones_like(y) if weight is None else weight
+    mean = float((y * share).double().mean())
+    spread = math.sqrt(float(((y - mean).square() * share).double().mean()))
+    return spread or abs(mean) or 1.0

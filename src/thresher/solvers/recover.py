@@ -12,19 +12,20 @@ from torch import Tensor
 from thresher.solvers.grow import grow_lines
 from thresher.solvers.loop import Iterate
 from thresher.solvers.plan import Plan
-from thresher.solvers.settle import Rows, backward, settle
+from thresher.solvers.settle import Rows, backward, refit, settle
 from thresher.solvers.sides import to_relu
 from thresher.solvers.student import Pace, Student, merge, shrinking
 
 # Adam's step in units of a typical weight, how far it falls in a phase, the L1 penalty in units of the step.
 RATE, DECAY, PENALTY = 0.008, 300.0, 0.1
-# Passes of the wide stretches, and of the two parts of a cycle.
-STRETCHES, WIDENED, NARROWED = (3.0, 10.0, 40.0), 8.0, 5.0
+# Passes and haste of the wide stretches, and passes of the two parts of a cycle.
+STRETCHES, WIDENED, NARROWED = ((3.0, 4.0), (10.0, 2.0), (40.0, 1.0)), 8.0, 5.0
 # The share of the residual that merging may add.
 MERGE = 0.4
 # Mean squared errors as shares of that of the zero network: a wide student that leaves more than this is not
-# looking at an exact network; one that leaves less is worth an attempt; worth an exact fit; has found it.
-UNEXPLAINED, ALMOST, PROMISING, FOUND = 3e-2, 3e-4, 1e-6, 1e-12
+# looking at an exact network (even before it is done); one that leaves less is worth an attempt; is worth an
+# exact fit; has found the network.
+HOPELESS, UNEXPLAINED, ALMOST, PROMISING, FOUND = 0.3, 3e-2, 1e-3, 1e-5, 1e-10
 # How often a student may be repaired by growing a few weights.
 REPAIRS = 8
 # Rows on which neurons are compared, and on which students are settled.
@@ -43,13 +44,15 @@ def recover(plan: Plan) -> Generator[Iterate, None, bool]:
     wide = Student(W, v, torch.zeros(d, dtype=dtype), torch.zeros(d, dtype=dtype))
     rows = Rows(*plan.data.sample(max(FEW, 6 * plan.budget)), plan.objective.loss, plan.penalty)
     hunt = _Hunt(plan, rows, _unit_of_passes(plan), RATE * plan.unit)
-    stretches = [length for length in STRETCHES if length * hunt.passes >= 2] or STRETCHES[-1:]
-    for length in stretches:
-        pace = Pace(length * hunt.passes, hunt.rate, hunt.rate / DECAY, PENALTY)
+    wide = _with_axes(rows, wide)
+    stretches = [pair for pair in STRETCHES if pair[0] * hunt.passes >= 2] or STRETCHES[-1:]
+    for length, haste in stretches:
+        pace = Pace(length * hunt.passes, haste * hunt.rate, hunt.rate / DECAY, PENALTY)
         wide, loss = yield from plan.trained(wide, pace, "wide")
-        if 2 * loss > UNEXPLAINED * plan.size**2:
+        last = (length, haste) == stretches[-1]
+        if 2 * loss > (UNEXPLAINED if last else HOPELESS) * plan.size**2:
             return False
-        if (2 * loss < ALMOST * plan.size**2 or length == stretches[-1]) and (yield from hunt.attempt(wide)):
+        if (2 * loss < ALMOST * plan.size**2 or last) and (yield from hunt.attempt(wide)):
             return True
     while plan.left > 0.1 * plan.passes + (WIDENED + NARROWED) * hunt.passes:
         pace = Pace(WIDENED * hunt.passes, hunt.rate / 4, hunt.rate / 400, PENALTY)
@@ -57,6 +60,12 @@ def recover(plan: Plan) -> Generator[Iterate, None, bool]:
         if (yield from hunt.attempt(wide)):
             return True
     return False
+
+
+def _with_axes(rows: Rows, student: Student) -> Student:
+    """Start with the linear part and the folds that fit best by themselves."""
+    axes, _ = refit(rows, replace(student, W=student.W[:, :0], v=student.v[:0]), 1, every_fold=True)
+    return replace(student, linear=axes.linear, folds=axes.folds)
 
 
 def _unit_of_passes(plan: Plan) -> float:
