@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder
@@ -22,6 +23,9 @@ from thresher.parameters import check_parameters
 from thresher.progress import Progress
 from thresher.solvers.loop import INTERRUPTED, Record, Status
 from thresher.training import Settings, Trained, train
+
+# Numbers beyond this overflow in float32, at the latest when they meet others.
+LARGEST = 1e30
 
 
 class _SparseMLP(BaseEstimator):
@@ -92,6 +96,7 @@ class _SparseMLP(BaseEstimator):
             y_numeric=numeric,
             accept_large_sparse=False,
         )
+        refuse_overflow(X)
         return X, y
 
     def _train(
@@ -460,12 +465,25 @@ def finite_targets(y: np.ndarray) -> np.ndarray:
     """Refuse targets that cannot be computed with."""
     y = np.asarray(y, dtype=np.float64)
     largest = float(np.abs(y).max(initial=0.0))
-    if largest > 1e30:
+    if largest > LARGEST:
         raise DataError(
             f"y holds {largest:.3g}, which overflows when it is squared in float32. Scale y to the order "
             "of 1."
         )
     return y
+
+
+def refuse_overflow(X: Any) -> None:
+    """Refuse inputs that cannot be computed with in float32."""
+    values = X.data if scipy.sparse.issparse(X) else X
+    if values.dtype.itemsize < 4 or values.dtype.kind != "f" or values.size == 0:
+        return
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > LARGEST:
+        raise DataError(
+            f"X holds {largest:.3g}, which overflows in float32. Scale its columns to the order of 1, for "
+            "instance with scikit-learn's MaxAbsScaler."
+        )
 
 
 def _weights(sample_weight: Any, X: Any) -> np.ndarray:

@@ -102,11 +102,11 @@ def _rough_inverse(objective: Objective, w: SparseVector, signs: Tensor) -> Call
     operator = objective.operator
     assert isinstance(operator, GatedOperator)
     rows = min(operator.rows, max(4000, 8 * w.nonzeros))
-    spread = np.linspace(0, operator.rows - 1, rows).astype(np.int64)
-    design = operator.design.take(spread).with_dtype(torch.float32)
-    few = GatedOperator(design, operator.generators, operator.memory_limit).following(w, signs)
-    weight = None if objective.weight is None else objective.weight[torch.from_numpy(spread)].float()
-    gram = few.on_support(w.indices).gram(weight) * (operator.rows / rows)
+    few = objective.on_rows(np.linspace(0, operator.rows - 1, rows).astype(np.int64))
+    design = few.operator.design.with_dtype(torch.float32)  # type: ignore[attr-defined]
+    rough = GatedOperator(design, operator.generators, operator.memory_limit).following(w, signs)
+    weight = None if few.weight is None else few.weight.float()
+    gram = rough.on_support(w.indices).gram(weight) * (operator.rows / rows)
     gram.diagonal().add_(objective.alpha)
     triangle = factor(gram)
     return lambda v: torch.cholesky_solve(v.double()[:, None], triangle)[:, 0].to(v.dtype)

@@ -205,12 +205,7 @@ class _Carry:
         whole = self.objective.under(self.operator)
         if self.batches is None:
             return whole
-        rows = self.batches(self.step)
-        assert isinstance(self.operator, GatedOperator)
-        operator = self.operator.on_rows(self.operator.design.take(rows))
-        chosen = torch.from_numpy(rows)
-        weight = None if whole.weight is None else whole.weight[chosen]
-        return replace(whole, operator=operator, y=whole.y[chosen], weight=weight)
+        return whole.on_rows(self.batches(self.step))
 
     def advance(self, changed: bool) -> _Carry:
         """Count a step and how long the support has stayed the same."""

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from thresher.budget import StreamingTop
 from thresher.losses import Loss, SquaredError
 from thresher.operators.base import Operator, Restricted
+from thresher.operators.gated import GatedOperator
 from thresher.vector import SparseVector
 
 
@@ -44,6 +46,17 @@ class Objective:
     def under(self, operator: Operator) -> Objective:
         """Give the same objective under another operator on the same rows."""
         return replace(self, operator=operator)
+
+    def on_rows(self, rows: np.ndarray) -> Objective:
+        """Restrict the objective to some rows; its operator must be a gated one."""
+        assert isinstance(self.operator, GatedOperator)
+        chosen = torch.from_numpy(rows)
+        return replace(
+            self,
+            operator=self.operator.on_rows(self.operator.design.take(rows)),
+            y=self.y[chosen],
+            weight=None if self.weight is None else self.weight[chosen],
+        )
 
     def slope(self, output: Tensor, start: int = 0, stop: int | None = None) -> Tensor:
         """Give the weighted derivative of the loss with respect to the output of rows start to stop."""

@@ -20,6 +20,10 @@ from thresher.solvers.student import Pace, Student, train
 from thresher.solvers.working import Working
 from thresher.vector import SparseVector
 
+# Weights up to which equations are solved directly, and the mean squared error on some rows, as a share of
+# the targets' variance, below which a fit is worth polishing on all rows.
+MOST_POLISHED, EXPLAINED = 2000, 1e-7
+
 
 @dataclass(eq=False)
 class Plan:
@@ -55,6 +59,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         self.size = _spread(self.data.y, self.data.weight) if self.objective.loss.quadratic else 2.0
+        self.peak = float(self.data.y.abs().max()) or 1.0
         self.latest: Student | None = None
         self.random = np.random.default_rng([self.seed, 3])
 
@@ -129,16 +134,24 @@ class Plan:
         return Iterate(w, total, self.data.passes, signs, kept=False, record={"phase": phase})
 
     def hand_out(self, W: Tensor, v: Tensor, phase: str, exact: bool = False) -> Iterate:
-        """Cut ReLU neurons to the budget, refit them, and give them as an iterate that may be kept."""
+        """Cut ReLU neurons to the budget, refit them, and give them as an iterate that may be kept.
+
+        With `exact`, the refit is in float64: first on some rows, and on all once those are explained.
+        """
         objective = in_float64(self.objective) if exact else self.objective
         dtype = objective.operator.dtype
         w, signs = self._fused(W.to(dtype), v.to(dtype), self.hidden)
         w = keep_largest(w, self.budget)
-        if objective.loss.quadratic and w.nonzeros <= 2000:
-            w, loss = polish(objective, w, signs)
-            if exact and 0 < w.nonzeros < self.budget:
-                filled = fill(objective, w, signs, self.budget)
+        polished = objective.loss.quadratic and 0 < w.nonzeros <= MOST_POLISHED
+        if polished:
+            few = objective.on_rows(self.data.chosen(max(6000, 6 * self.budget)))
+            w, loss = polish(few, w, signs)
+            if exact and w.nonzeros < self.budget:
+                filled = fill(few, w, signs, self.budget)
                 w, loss = filled if filled[1] < 0.1 * loss else (w, loss)
+            polished = 2 * loss < EXPLAINED * self.size**2 * few.operator.rows
+        if polished:
+            w, loss = polish(objective, w, signs, times=3)
         else:
             loss = loss_of(objective, w, signs)
         return Iterate(w, loss, self.data.passes, signs, record={"phase": phase})

@@ -22,10 +22,11 @@ RATE, DECAY, PENALTY = 0.008, 300.0, 0.1
 STRETCHES, WIDENED, NARROWED = ((3.0, 4.0), (10.0, 2.0), (40.0, 1.0)), 8.0, 5.0
 # The share of the residual that merging may add.
 MERGE = 0.4
-# Mean squared errors as shares of that of the zero network: a wide student that leaves more than this is not
-# looking at an exact network (even before it is done); one that leaves less is worth an attempt; is worth an
-# exact fit; has found the network.
-HOPELESS, UNEXPLAINED, ALMOST, PROMISING, FOUND = 0.3, 3e-2, 1e-3, 1e-5, 1e-10
+# Mean squared errors as shares of the targets' variance: a wide student that leaves more than this is not
+# looking at an exact network (even before it is done); one that leaves less is worth an attempt; an exact fit.
+HOPELESS, UNEXPLAINED, ALMOST, PROMISING = 0.3, 3e-2, 1e-3, 1e-5
+# The mean squared error, as a share of the largest target squared, at which a network counts as found: 110 dB.
+FOUND = 1e-11
 # How often a student may be repaired by growing a few weights.
 REPAIRS = 8
 # Rows on which neurons are compared, and on which students are settled.
@@ -137,7 +138,7 @@ def _answer(plan: Plan, rows: Rows, best: tuple[Student, float]) -> Generator[It
 
 
 def _explains(plan: Plan, answer: Iterate) -> bool:
-    return 2 * answer.loss < FOUND * plan.size**2 * plan.data.total
+    return 2 * answer.loss < FOUND * plan.peak**2 * plan.data.total
 
 
 def _merged(rows: Rows, student: Student) -> Student:
@@ -148,7 +149,7 @@ def _merged(rows: Rows, student: Student) -> Student:
 def _repaired(plan: Plan, rows: Rows, best: tuple[Student, float]) -> tuple[Student, float]:
     """Admit a few more weights by gradient and settle again, while that helps."""
     for _ in range(REPAIRS):
-        if best[1] < 0.1 * FOUND * plan.size**2:
+        if best[1] < 0.1 * FOUND * plan.peak**2:
             break
         plan.spend(rows)
         tried = settle(rows, grow_lines(rows, best[0], max(5, plan.budget // 10)), plan.budget)

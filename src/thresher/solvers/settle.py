@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from thresher.errors import DataError
 from thresher.losses import Loss
 from thresher.solvers.student import Student
 
@@ -135,6 +136,11 @@ def factor(H: Tensor) -> Tensor:
     if H.numel() == 0:
         return H
     damping, size = DAMPING, float(H.diagonal().mean())
+    if not math.isfinite(float(H.sum())):
+        raise DataError(
+            "training met numbers that are not finite, because the values of X or y are too large or too small "
+            "to compute with. Scale them to the order of 1."
+        )
     while True:
         damped = H.clone()
         damped.diagonal().add_(damping * size + 1e-30)

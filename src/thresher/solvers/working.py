@@ -102,10 +102,14 @@ class Working:
         if rows >= self.rows:
             X = self._read(slice(0, self.rows)) if self._copy is None else self._copy
             return X, self.y, self.weight
-        chosen = np.sort(self._order[:rows])
+        chosen = self.chosen(rows)
         places = torch.from_numpy(chosen)
         X = self._read(chosen) if self._copy is None else self._copy[places]
         return X, self.y[places], None if self.weight is None else self.weight[places]
+
+    def chosen(self, rows: int) -> np.ndarray:
+        """Give the numbers of the rows that `sample` takes, ascending."""
+        return np.sort(self._order[:rows])
 
     def _read(self, rows: np.ndarray | slice) -> Tensor:
         if isinstance(rows, slice):
