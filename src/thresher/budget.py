@@ -137,15 +137,17 @@ def keep_largest_of_blocks(blocks: Iterable[tuple[int, Tensor]], budget: int, si
     return top.result()
 
 
-def check_budget(budget: object, size: int) -> int:
+def check_budget(budget: object, size: int | None = None) -> int:
     """Refuse a budget that is not a whole number of 1 or more; cut one that exceeds the network's size."""
     whole = isinstance(budget, int) or (hasattr(budget, "__index__") and not hasattr(budget, "__len__"))
     if not whole or isinstance(budget, bool) or int(budget) < 1:  # type: ignore[call-overload]
+        all_of_it = "" if size is None else f"; all weights of this network are {size:,}"
         raise BudgetError(
-            f"budget={budget!r}, but a network needs at least one weight. Use a whole number of 1 or more; "
-            f"all weights of this network are {size:,}."
+            f"budget={budget!r}, but a network needs at least one weight. Use a whole number of 1 or more"
+            f"{all_of_it}."
         )
-    return min(int(budget), size)  # type: ignore[call-overload]
+    whole_number = int(budget)  # type: ignore[call-overload]
+    return whole_number if size is None else min(whole_number, size)
 
 
 def constant(budget: int) -> Schedule:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder
@@ -22,10 +21,7 @@ from thresher.network import Network
 from thresher.parameters import check_parameters
 from thresher.progress import Progress
 from thresher.solvers.loop import INTERRUPTED, Record, Status
-from thresher.training import Settings, Trained, train
-
-# Numbers beyond this overflow in float32, at the latest when they meet others.
-LARGEST = 1e30
+from thresher.training import LARGEST, Settings, Trained, train
 
 
 class _SparseMLP(BaseEstimator):
@@ -96,13 +92,13 @@ class _SparseMLP(BaseEstimator):
             y_numeric=numeric,
             accept_large_sparse=False,
         )
-        refuse_overflow(X)
         return X, y
 
     def _train(
         self, X: Any, y: np.ndarray, weight: np.ndarray | None, loss: Loss, settings: Settings
     ) -> Trained:
         """Split off a validation part if asked, run the solver under a progress bar, keep what it says."""
+        refuse_extreme_weights(weight)
         held_out = None
         if self.early_stopping:
             X, y, weight, held_out = self._split(X, y, weight, loss, settings.seed)
@@ -305,7 +301,7 @@ class SparseMLPRegressor(RegressorMixin, _SparseMLP):
                 f"y has {y.shape[1]} columns, but this regressor fits one target. Give y of shape "
                 f"({len(y)},)."
             )
-        y = finite_targets(y)
+        y = np.asarray(y, dtype=np.float64)
         weight = None if sample_weight is None else _weights(sample_weight, X)
         trained = self._train(X, y.ravel(), weight, SquaredError(), settings)
         self._keep(trained, settings)
@@ -461,28 +457,13 @@ class SparseMLPClassifier(ClassifierMixin, _SparseMLP):
         return self.network_.predict(X)
 
 
-def finite_targets(y: np.ndarray) -> np.ndarray:
-    """Refuse targets that cannot be computed with."""
-    y = np.asarray(y, dtype=np.float64)
-    largest = float(np.abs(y).max(initial=0.0))
-    if largest > LARGEST:
+def refuse_extreme_weights(weight: np.ndarray | None) -> None:
+    """Refuse sample weights that vanish or overflow in float32."""
+    largest = 1.0 if weight is None else float(weight.max())
+    if not 1 / LARGEST < largest < LARGEST:
         raise DataError(
-            f"y holds {largest:.3g}, which overflows when it is squared in float32. Scale y to the order "
-            "of 1."
-        )
-    return y
-
-
-def refuse_overflow(X: Any) -> None:
-    """Refuse inputs that cannot be computed with in float32."""
-    values = X.data if scipy.sparse.issparse(X) else X
-    if values.dtype.itemsize < 4 or values.dtype.kind != "f" or values.size == 0:
-        return
-    largest = max(float(values.max()), -float(values.min()))
-    if largest > LARGEST:
-        raise DataError(
-            f"X holds {largest:.3g}, which overflows in float32. Scale its columns to the order of 1, for "
-            "instance with scikit-learn's MaxAbsScaler."
+            f"the largest weight of a sample is {largest:.3g}, which float32 cannot compute with. Scale "
+            "sample_weight and class_weight to the order of 1."
         )
 
 

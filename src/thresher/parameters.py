@@ -19,7 +19,7 @@ UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "KIB": 2**10, "MI
 
 def check_parameters(estimator: Any) -> Settings:
     """Turn an estimator's parameters into settings, or raise one error that names every problem."""
-    check_budget(estimator.budget, 2**62)
+    check_budget(estimator.budget)
     problems: list[str] = []
 
     def require(name: str, allowed: bool, what: str) -> None:
@@ -29,7 +29,7 @@ def check_parameters(estimator: Any) -> Settings:
     hidden = estimator.hidden
     if isinstance(hidden, (tuple, list)) and len(hidden) == 1:
         hidden = hidden[0]
-    require("hidden", _whole(hidden) and hidden >= 1, "a whole number of neurons, 1 or more")
+    require("hidden", _whole(hidden) and hidden >= 1, "a whole number of neurons, 1 or more, for one layer")
     if isinstance(estimator.solver, str) and estimator.solver not in ("auto", "paper"):
         close = get_close_matches(estimator.solver, ("auto", "paper"), 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""

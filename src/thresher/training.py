@@ -27,6 +27,9 @@ from thresher.vector import SparseVector
 # Below this many multiplications for a pass, float64 costs nothing that anyone would notice.
 SMALL_PASS = 2e7
 
+# Numbers beyond these overflow in float32 when they meet others, and when they are squared and summed.
+LARGEST, LARGEST_SQUARED = 1e30, 1e15
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -95,6 +98,8 @@ def train(
     budget = check_budget(settings.budget, size)
     refuse_if_too_large(settings.hidden, budget, features)
     dtype = _dtype(settings, X.shape[0] * features)
+    refuse_overflow("X", X, squared=dtype is torch.float32 and not scaled)
+    refuse_overflow("y", y, squared=dtype is torch.float32 and paper)
     scale = column_scale(X, weight) if scaled else None
     design = Design(X, scale, bias, dtype)
     unit = _unit(y, weight) if loss.quadratic and not paper else 1.0
@@ -131,6 +136,20 @@ def refuse_if_too_large(hidden: int, budget: int, features: int) -> None:
         raise MemoryLimitError(
             f"hidden={hidden:,} and budget={budget:,} need at least {needed:,} bytes, but this machine has "
             f"{present:,}. Use a smaller hidden or budget."
+        )
+
+
+def refuse_overflow(name: str, values: Any, squared: bool) -> None:
+    """Refuse numbers that float32 cannot hold together with others, or not once they are squared."""
+    numbers = values.data if scipy.sparse.issparse(values) else values
+    if numbers.dtype.kind != "f" or numbers.size == 0:
+        return
+    largest = max(float(numbers.max()), -float(numbers.min()))
+    allowed = LARGEST_SQUARED if squared else LARGEST
+    if largest > allowed:
+        raise DataError(
+            f"{name} holds {largest:.3g}, but numbers beyond {allowed:.0g} overflow in float32. Scale {name} "
+            "to the order of 1."
         )
 
 

@@ -335,7 +335,8 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
 def test_what_is_handed_out_is_the_best_within_the_budget(name: str) -> None:
     problem = network_problem(seed=10)
     solution, watch = fit(problem, following_solvers(problem.budget)[name], steps=20)
-    within = [iterate for iterate in watch.iterates if iterate.w.nonzeros <= problem.budget]
+    # While gates lag behind the weights, a loss is not that of any network.
+    within = [it for it in watch.iterates if it.exact and it.w.nonzeros <= problem.budget]
     assert solution.loss == min(iterate.loss for iterate in within)
     best = next(iterate for iterate in within if iterate.loss == solution.loss)
     assert torch.equal(solution.w.to_dense(), best.w.to_dense())

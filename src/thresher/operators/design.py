@@ -14,6 +14,9 @@ from torch import Tensor
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
 
+# Bytes up to which chosen rows are copied: 16 MB.
+COPY_LIMIT = 2**24
+
 
 class Design:
     """The rows of X, seen as the matrix ``[X / scale | 1]`` without ever writing that matrix.
@@ -32,13 +35,22 @@ class Design:
         Whether to add a constant column as the last feature.
     dtype : torch.dtype
         Precision of all arithmetic.
+    order : int array, optional
+        The rows of X to see, in their order; all by default.
     """
 
     def __init__(
-        self, X: Any, scale: np.ndarray | None = None, bias: bool = False, dtype: torch.dtype = torch.float32
+        self,
+        X: Any,
+        scale: np.ndarray | None = None,
+        bias: bool = False,
+        dtype: torch.dtype = torch.float32,
+        order: np.ndarray | None = None,
     ) -> None:
         self.X = X.tocsr() if scipy.sparse.issparse(X) else X
-        self.rows, self.columns = X.shape
+        self.order = order
+        self.columns = X.shape[1]
+        self.rows = X.shape[0] if order is None else len(order)
         self.bias, self.dtype = bias, dtype
         self.features = self.columns + int(bias)
         self.scale = scale
@@ -50,19 +62,19 @@ class Design:
 
     def with_dtype(self, dtype: torch.dtype) -> Design:
         """See the same data in another precision."""
-        return Design(self.X, self.scale, self.bias, dtype)
-
-    def head(self, rows: int) -> Design:
-        """See the first rows only."""
-        return Design(self.X[:rows], self.scale, self.bias, self.dtype)
+        return Design(self.X, self.scale, self.bias, dtype, self.order)
 
     def take(self, rows: np.ndarray) -> Design:
-        """Copy some rows, in the given order, into a design of their own."""
-        return Design(self.X[rows], self.scale, self.bias, self.dtype)
+        """See some rows, in the given order: copied where they are few, else looked up when read."""
+        order = rows if self.order is None else self.order[rows]
+        size = getattr(self.X, "dtype", np.dtype(np.float64)).itemsize * self.columns * len(order)
+        if size <= COPY_LIMIT:
+            return Design(self.X[order], self.scale, self.bias, self.dtype)
+        return Design(self.X, self.scale, self.bias, self.dtype, order)
 
     def chunk(self, start: int, stop: int) -> Tensor:  # (stop - start, columns)
         """Read some rows in the design's precision, unscaled and without the constant column."""
-        part = self.X[start:stop]
+        part = self.X[start:stop] if self.order is None else self.X[self.order[start:stop]]
         if scipy.sparse.issparse(part):
             part = part.toarray()
         if isinstance(part, np.ndarray):

@@ -23,9 +23,9 @@ STRETCHES, WIDENED, NARROWED = ((3.0, 4.0), (10.0, 2.0), (40.0, 1.0)), 8.0, 5.0
 # The share of the residual that merging may add.
 MERGE = 0.4
 # Mean squared errors as shares of the targets' variance: a wide student that leaves more than this is not
-# looking at an exact network (even before it is done); one that leaves less is worth an attempt; an exact fit.
+# looking at an exact network (even before it is done); less is worth an attempt; still less an exact fit.
 HOPELESS, UNEXPLAINED, ALMOST, PROMISING = 0.3, 3e-2, 1e-3, 1e-5
-# The mean squared error, as a share of the largest target squared, at which a network counts as found: 110 dB.
+# The mean squared error, as a share of the largest target squared, at which a network is found: 110 dB.
 FOUND = 1e-11
 # How often a student may be repaired by growing a few weights.
 REPAIRS = 8
@@ -53,12 +53,12 @@ def recover(plan: Plan) -> Generator[Iterate, None, bool]:
         last = (length, haste) == stretches[-1]
         if 2 * loss > (UNEXPLAINED if last else HOPELESS) * plan.size**2:
             return False
-        if (2 * loss < ALMOST * plan.size**2 or last) and (yield from hunt.attempt(wide)):
+        if (2 * loss < ALMOST * plan.size**2 or last) and (yield from hunt.attempt(wide, length / 8)):
             return True
     while plan.left > 0.1 * plan.passes + (WIDENED + NARROWED) * hunt.passes:
         pace = Pace(WIDENED * hunt.passes, hunt.rate / 4, hunt.rate / 400, PENALTY)
         wide, _ = yield from plan.trained(hunt.widened(), pace, "wide")
-        if (yield from hunt.attempt(wide)):
+        if (yield from hunt.attempt(wide, NARROWED)):
             return True
     return False
 
@@ -86,11 +86,11 @@ class _Hunt:
     narrow: Student | None = None
     residual: float = 0.0
 
-    def attempt(self, wide: Student) -> Generator[Iterate, None, bool]:
+    def attempt(self, wide: Student, length: float) -> Generator[Iterate, None, bool]:
         """Merge, prune, train, settle and choose sides; says whether the network was found."""
         plan, rows = self.plan, self.rows
         student = _merged(rows, wide).prune(int(2.5 * plan.budget))
-        pace = Pace(NARROWED * self.passes, self.rate / 4, self.rate / 400, PENALTY / 2, fixed=True)
+        pace = Pace(max(1.0, length * self.passes), self.rate / 4, self.rate / 400, PENALTY / 2, fixed=True)
         student, loss = yield from plan.trained(student, pace, "merged")
         student = _merged(rows, student)
         plan.spend(rows)

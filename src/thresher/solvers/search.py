@@ -16,8 +16,8 @@ from thresher.solvers.squeeze import squeeze
 from thresher.solvers.working import Working
 from thresher.vector import SparseVector
 
-# Weights that a student may hold, as a multiple of the budget, and whatever the budget (half a megabyte).
-WIDE, FLOOR = 20, 2**17
+# Weights that a student may hold: a multiple of the budget, and a quarter of a megabyte whatever the budget.
+WIDE, FLOOR = 20, 2**16
 
 
 @dataclass(frozen=True)

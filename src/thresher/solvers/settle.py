@@ -138,8 +138,8 @@ def factor(H: Tensor) -> Tensor:
     damping, size = DAMPING, float(H.diagonal().mean())
     if not math.isfinite(float(H.sum())):
         raise DataError(
-            "training met numbers that are not finite, because the values of X or y are too large or too small "
-            "to compute with. Scale them to the order of 1."
+            "training met numbers that are not finite, because the values of X or y are too large or too "
+            "small to compute with. Scale them to the order of 1."
         )
     while True:
         damped = H.clone()
