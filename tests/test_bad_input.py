@@ -282,6 +282,15 @@ def test_sizes_that_cannot_fit_are_refused_naming_the_bytes(
 
 
 @both
+@any_solver
+def test_a_memory_limit_below_the_smallest_block_is_refused(Estimator: Any, solver: str) -> None:
+    with pytest.raises(
+        MemoryLimitError, match=r"memory_limit=1 bytes.*needs [\d,]+ bytes.*Raise memory_limit"
+    ):
+        fit(Estimator, X, memory_limit=1, solver=solver)
+
+
+@both
 def test_a_budget_beyond_the_network_is_all_of_it(Estimator: Any) -> None:
     model = fit(Estimator, X, budget=10**30)
     assert_sound(model, budget=SMALL["hidden"] * 5)

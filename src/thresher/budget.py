@@ -10,6 +10,9 @@ from torch import Tensor
 from thresher.errors import BudgetError
 from thresher.vector import SparseVector
 
+# Entries that a stream looks at together.
+SLICE = 2**16
+
 Schedule = Callable[[int], int]
 """The budget at each step, counted from 0."""
 
@@ -97,6 +100,12 @@ class StreamingTop:
         """Show the entries at positions `start`, `start` + 1, ... of the vector."""
         if self.budget <= 0:
             return
+        # A selection needs several times the memory of what it selects from, so long blocks are cut.
+        size = max(SLICE, 4 * self.budget)
+        for first in range(0, block.numel(), size):
+            self._offer(start + first, block[first : first + size])
+
+    def _offer(self, start: int, block: Tensor) -> None:
         magnitude = block.abs()
         # What is below the s-th largest so far cannot return; an equal one may still win by its index.
         candidates = (magnitude >= self._floor) if self._floor > 0 else (magnitude > 0)

@@ -205,7 +205,8 @@ class _SparseMLP(BaseEstimator):
 class SparseMLPRegressor(RegressorMixin, _SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for regression.
 
-    The network is trained under its budget from the first step to the last: a dense one never exists.
+    The network is trained sparse: while it searches, the default solver holds at most 20 times the budget in
+    weights (or a quarter of a megabyte, where that is more), whatever the size of the network.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ import torch
 
 from thresher.budget import check_budget, keep_largest
 from thresher.errors import DataError, MemoryLimitError, ParameterError
-from thresher.gates import DenseRandom
+from thresher.gates import DenseRandom, sparse_random
 from thresher.losses import Loss
 from thresher.network import Network
 from thresher.operators import Design, GatedOperator, column_scale
@@ -94,8 +94,7 @@ def train(
     scaled = (not paper) if settings.scale is None else settings.scale
     d = X.shape[1]
     features = d + int(bias)
-    size = features * settings.hidden
-    budget = check_budget(settings.budget, size)
+    budget = check_budget(settings.budget, _size(features, settings.hidden, bias))
     refuse_if_too_large(settings.hidden, budget, features)
     dtype = _dtype(settings, X.shape[0] * features)
     refuse_overflow("X", X, squared=dtype is torch.float32 and not scaled)
@@ -113,6 +112,11 @@ def train(
     negative = (loss.quadratic and float(y.min(initial=0.0)) < 0) or not loss.quadratic
     solver = _solver(settings, features, bool(negative))
     begin = None if start is None else _start_of(start, scale, bias, unit, budget, dtype)
+    size_of_unit = unit**2 if loss.quadratic else 1.0
+
+    def in_raw_units(record: Record) -> Record:
+        return {**record, "loss": record["loss"] * size_of_unit}
+
     solution = run(
         solver,
         objective,
@@ -120,12 +124,19 @@ def train(
         start=begin,
         max_iter=settings.max_iter,
         tol=settings.tol * _size_of_loss(objective),
-        callback=None if callback is None else (lambda record, iterate: callback(record)),
+        callback=None if callback is None else (lambda record, iterate: callback(in_raw_units(record))),
         keep="last" if paper else "best",
         judge=None if held_out is None else _judge(design, held_out, loss, unit, settings),
         patience=settings.patience,
     )
+    history = [in_raw_units(record) for record in solution.history]
+    solution = replace(solution, loss=solution.loss * size_of_unit, history=history)
     return _unfold(solution, scale, bias, unit, (d, settings.hidden))
+
+
+def _size(features: int, hidden: int, bias: bool) -> int:
+    """Count all numbers a network could hold: a weight for each input of each neuron, and an output bias."""
+    return features * hidden + int(bias)
 
 
 def refuse_if_too_large(hidden: int, budget: int, features: int) -> None:
@@ -189,7 +200,7 @@ def _solver(settings: Settings, features: int, negative: bool) -> Solver:
     if isinstance(settings.solver, str):
         raise ParameterError(
             f"solver={settings.solver!r} is not known. Use 'auto', 'paper', or a solver object such as "
-            "thresher.solvers.IHT()."
+            "thresher.solvers.iht.IHT()."
         )
     return settings.solver
 
@@ -199,8 +210,12 @@ def _completed(solver: IHT, settings: Settings, features: int, negative: bool) -
     signs = torch.ones(settings.hidden)
     if negative:
         signs[1::2] = -1
-    every = solver.update_gates_every or settings.update_gates_every
-    return replace(solver, update_gates_every=every, signs=signs if solver.signs is None else solver.signs)
+    return replace(
+        solver,
+        update_gates_every=solver.update_gates_every or settings.update_gates_every,
+        signs=signs if solver.signs is None else solver.signs,
+        fallback=solver.fallback or sparse_random(features, settings.hidden, nonzeros=1, seed=settings.seed),
+    )
 
 
 def _start_of(
@@ -277,5 +292,10 @@ def _unfold(
     constants[lone] = 0
     # The extra place, if any, held an output bias; what is left fits into the allowed neurons.
     return Trained(
-        weights[:, :hidden].tocsr(), constants[:hidden], signs[:hidden], output, solution, features * hidden
+        weights[:, :hidden].tocsr(),
+        constants[:hidden],
+        signs[:hidden],
+        output,
+        solution,
+        _size(features, hidden, bias),
     )

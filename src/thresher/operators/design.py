@@ -17,6 +17,9 @@ CHUNK_NUMBERS = 2**19
 # Bytes up to which chosen rows are copied: 16 MB.
 COPY_LIMIT = 2**24
 
+# The reciprocal of a scale below this overflows in float32.
+LEAST_SCALE = 1e-35
+
 
 class Design:
     """The rows of X, seen as the matrix ``[X / scale | 1]`` without ever writing that matrix.
@@ -100,10 +103,10 @@ class Design:
 
     def linear(self, features: Tensor | None, weights: Tensor) -> Linear:
         """Prepare the product of chunks with weights, (k, neurons), of some features or (None) of all."""
-        if features is None:
-            features = torch.arange(self.features)
         if self._factor is not None:
-            weights = weights * self._factor[features][:, None]
+            weights = weights * (self._factor if features is None else self._factor[features])[:, None]
+        if features is None:
+            return Linear(None, weights[: self.columns], weights[-1] if self.bias else None)
         constant = weights[features == self.columns] if self.bias else None
         inside = features < self.columns
         columns, weights = (features[inside], weights[inside]) if self.bias else (features, weights)
@@ -155,7 +158,7 @@ def _only_row(rows: Tensor | None) -> Tensor | None:
 
 
 def column_scale(X: Any, weight: np.ndarray | None = None) -> np.ndarray:
-    """Give the root mean square of every column, 1 for a column of zeros.
+    """Give the root mean square of every column, 1 for a column of zeros or of what float32 takes for it.
 
     There is no centring: sparse data stays sparse, and no uncounted bias is needed to undo it.
     """
@@ -169,5 +172,5 @@ def column_scale(X: Any, weight: np.ndarray | None = None) -> np.ndarray:
             part = part.toarray()
         total += share[start : start + step] @ np.square(np.asarray(part, dtype=np.float64))
     scale = np.sqrt(total)
-    scale[~(scale > 0)] = 1.0
+    scale[~(scale > LEAST_SCALE)] = 1.0
     return scale

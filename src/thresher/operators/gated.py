@@ -58,7 +58,8 @@ class GatedOperator(Operator):
                 f"memory_limit={memory_limit:,} bytes, but one neuron with {self.features:,} inputs needs "
                 f"{each:,} bytes of working memory. Raise memory_limit."
             )
-        self.block = max(1, min(self.neurons, memory_limit // 2 // each))
+        # Besides the block itself there are its generators, once drawn and once scaled, and a chunk's gates.
+        self.block = max(1, min(self.neurons, memory_limit // 6 // each))
         self.fits_whole = number * self.size <= memory_limit // 2
 
     def following(self, w: SparseVector, signs: Tensor, fallback: Generators | None = None) -> GatedOperator:

@@ -19,6 +19,9 @@ from thresher.vector import SparseVector
 # Weights that a student may hold: a multiple of the budget, and a quarter of a megabyte whatever the budget.
 WIDE, FLOOR = 20, 2**16
 
+# Budgets beyond this are not taken for exact problems: the equations of the end game would fill the memory.
+MOST_RECOVERED = 3000
+
 
 @dataclass(frozen=True)
 class Search:
@@ -86,6 +89,7 @@ class Search:
 
 
 def _phases(plan: Plan, start: Start | None) -> Iterator[Iterate]:
-    if plan.objective.loss.quadratic and start is None and (yield from recover(plan)):
+    exact = plan.objective.loss.quadratic and start is None and plan.budget <= MOST_RECOVERED
+    if exact and (yield from recover(plan)):
         return
     yield from squeeze(plan, start)
