@@ -170,8 +170,8 @@ def test_importing_prints_nothing_and_loads_nothing_heavy() -> None:
 
 
 def test_importing_leaves_global_state_alone() -> None:
-    # scikit-learn's own import draws from Python's `random` (its progress bars load rich, whose styles do), so
-    # it comes before the comparison.
+    # scikit-learn's own import draws from Python's `random` (it loads rich, whose styles do), so it comes
+    # before the comparison.
     done = run_python(
         "import random, numpy, torch, sklearn.model_selection\n"
         "def state():\n"

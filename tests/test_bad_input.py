@@ -293,8 +293,8 @@ def test_a_memory_limit_below_the_smallest_block_is_refused(Estimator: Any, solv
 @both
 def test_a_budget_beyond_the_network_is_all_of_it(Estimator: Any) -> None:
     model = fit(Estimator, X, budget=10**30)
-    assert_sound(model, budget=SMALL["hidden"] * 5)
-    assert "covers all 20 weights" in model.status_.advice
+    assert_sound(model, budget=SMALL["hidden"] * 5 + 1)
+    assert "covers all 21 weights" in model.status_.advice
 
 
 FORMS: dict[str, Callable[[np.ndarray], Any]] = {

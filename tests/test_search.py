@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from problems import normal
+from problems import Watch, normal
 from torch import Tensor
 
 from thresher.data.planted import planted
@@ -301,17 +301,17 @@ def test_what_is_handed_out_is_within_budget_and_width(
     X = normal(150, 5)
     y = np.abs(X[:, 0]) - X[:, 1] + 0.3 * normal(150, seed=1)
     y = y if loss.quadratic else (y > 0).astype(float)
-    solution = search(objective(X, y, hidden, bias=bias, loss=None if loss.quadratic else loss), budget)
+    watch = Watch()
+    task = objective(X, y, hidden, bias=bias, loss=None if loss.quadratic else loss)
+    solution = run(Search(passes=60), task, budget, max_iter=60, callback=watch)
     assert 1 <= solution.w.nonzeros <= budget
     features = 5 + bias
     neurons = {int(place) // features for place in solution.w.indices if int(place) // features < hidden}
     assert len(neurons) <= hidden
     assert solution.w.size <= features * (hidden + 1)
-    handed = [record["loss"] for record in solution.history if record["phase"] not in UNFINISHED]
-    assert solution.loss == min(handed)
-
-
-UNFINISHED = {"wide", "merged", "growing", "grown", "shrinking", "exchanged", "done"}
+    kept = [iterate for iterate in watch.iterates if iterate.kept]
+    assert all(iterate.w.nonzeros <= budget for iterate in kept)
+    assert solution.loss == min(iterate.loss for iterate in kept)
 
 
 @pytest.mark.parametrize("seed", range(3))
