@@ -18,7 +18,7 @@ PACKAGE = SOURCE / "thresher"
 # The flow of data, first to last. A part may import its own layer and those before it, never a later one.
 FLOW = (
     {"_version", "errors", "versions", "progress"},
-    {"vector", "losses", "files"},
+    {"vector", "threads", "losses", "files"},
     {"budget", "data"},
     {"operators", "gates", "sketch"},
     {"solvers"},

@@ -22,10 +22,13 @@ from thresher.solvers.iht import IHT, paper_iht
 from thresher.solvers.loop import Iterate, Record, Solution, Solver, Start, run
 from thresher.solvers.objective import Objective
 from thresher.solvers.search import Search
+from thresher.threads import one_thread
 from thresher.vector import SparseVector
 
 # Below this many multiplications for a pass, float64 costs nothing that anyone would notice.
 SMALL_PASS = 2e7
+# And below this many one thread is as quick as several.
+ONE_THREAD_PASS = 2e8
 
 # Numbers beyond these overflow in float32 when they meet others, and when they are squared and summed.
 LARGEST, LARGEST_SQUARED = 1e30, 1e15
@@ -117,18 +120,20 @@ def train(
     def in_raw_units(record: Record) -> Record:
         return {**record, "loss": record["loss"] * size_of_unit}
 
-    solution = run(
-        solver,
-        objective,
-        budget,
-        start=begin,
-        max_iter=settings.max_iter,
-        tol=settings.tol * _size_of_loss(objective),
-        callback=None if callback is None else (lambda record, iterate: callback(in_raw_units(record))),
-        keep="last" if paper else "best",
-        judge=None if held_out is None else _judge(design, held_out, loss, unit, settings),
-        patience=settings.patience,
-    )
+    small = X.shape[0] * features * settings.hidden <= ONE_THREAD_PASS
+    with one_thread(small):
+        solution = run(
+            solver,
+            objective,
+            budget,
+            start=begin,
+            max_iter=settings.max_iter,
+            tol=settings.tol * _size_of_loss(objective),
+            callback=None if callback is None else (lambda record, iterate: callback(in_raw_units(record))),
+            keep="last" if paper else "best",
+            judge=None if held_out is None else _judge(design, held_out, loss, unit, settings),
+            patience=settings.patience,
+        )
     history = [in_raw_units(record) for record in solution.history]
     solution = replace(solution, loss=solution.loss * size_of_unit, history=history)
     return _unfold(solution, scale, bias, unit, (d, settings.hidden))

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from thresher.budget import largest
 from thresher.solvers.working import Working
+from thresher.threads import one_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,20 +136,21 @@ def train(data: Working, student: Student, pace: Pace, batch: int) -> Iterator[t
     total, done = max(1, int(pace.passes * per_pass)), 0
     while done < total:
         seen, lost = 0, 0.0
-        for X, y, weight in data.batches(batch, round(data.passes * 1000)):
-            value, gradients = _gradient(data, parts, student.v, X, y, weight)
-            lost, seen = lost + value, seen + 1
-            if pace.decay:
-                gradients[0].add_(parts[0], alpha=pace.decay)
-            if mask is not None:
-                gradients[0].mul_(mask)
-            done += 1
-            rate = pace.start * (pace.end / pace.start) ** (done / total) * min(1.0, done / 50)
-            adam.step(gradients, rate, pace.l1 * rate, student.W.shape[0])
-            if pace.shrink is not None and done % PRUNE_EVERY == 0:
-                mask = _shrink(parts[0], pace.shrink(done / total), mask)
-            if done >= total:
-                break
+        with one_thread():
+            for X, y, weight in data.batches(batch, round(data.passes * 1000)):
+                value, gradients = _gradient(data, parts, student.v, X, y, weight)
+                lost, seen = lost + value, seen + 1
+                if pace.decay:
+                    gradients[0].add_(parts[0], alpha=pace.decay)
+                if mask is not None:
+                    gradients[0].mul_(mask)
+                done += 1
+                rate = pace.start * (pace.end / pace.start) ** (done / total) * min(1.0, done / 50)
+                adam.step(gradients, rate, pace.l1 * rate, student.W.shape[0])
+                if pace.shrink is not None and done % PRUNE_EVERY == 0:
+                    mask = _shrink(parts[0], pace.shrink(done / total), mask)
+                if done >= total:
+                    break
         data.passes += seen / per_pass
         yield _student(parts, student), lost / seen
 
