@@ -98,18 +98,21 @@ class StreamingTop:
 
     def offer(self, start: int, block: Tensor) -> None:
         """Show the entries at positions `start`, `start` + 1, ... of the vector."""
-        if self.budget <= 0:
+        if self.budget <= 0 or block.numel() == 0:
             return
         # A selection needs several times the memory of what it selects from, so long blocks are cut.
-        size = max(SLICE, 4 * self.budget)
+        size = min(max(SLICE, 4 * self.budget), block.numel())
+        # Taking and letting go of this memory for every slice would make the heap grow.
+        magnitude, candidate = block.new_empty(size), torch.empty(size, dtype=torch.bool)
         for first in range(0, block.numel(), size):
-            self._offer(start + first, block[first : first + size])
+            part = block[first : first + size]
+            self._offer(start + first, part, magnitude[: part.numel()], candidate[: part.numel()])
 
-    def _offer(self, start: int, block: Tensor) -> None:
-        magnitude = block.abs()
+    def _offer(self, start: int, block: Tensor, magnitude: Tensor, candidate: Tensor) -> None:
+        torch.abs(block, out=magnitude)
         # What is below the s-th largest so far cannot return; an equal one may still win by its index.
-        candidates = (magnitude >= self._floor) if self._floor > 0 else (magnitude > 0)
-        places = candidates.nonzero().flatten()
+        compare = torch.ge if self._floor > 0 else torch.gt
+        places = compare(magnitude, self._floor, out=candidate).nonzero().flatten()
         if places.numel() == 0:
             return
         if places.numel() > self.budget:

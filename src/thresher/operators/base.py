@@ -16,6 +16,9 @@ GRAM_LIMIT = 2000
 Blocks = Iterator[tuple[int, Tensor]]
 """Parts of a long vector as they become ready: where each starts, and its entries."""
 
+Slope = Callable[[Tensor, int, int], Tensor]
+"""(output of rows start to stop, start, stop) -> what the adjoint is applied to, on those rows."""
+
 
 class Operator(ABC):
     """A linear map from a long vector to n numbers, known by what it does.
@@ -43,7 +46,7 @@ class Operator(ABC):
     def column_norms(self) -> Blocks:
         """Give the Euclidean norm of every column, in blocks."""
 
-    def sweep(self, w: SparseVector, slope: Callable[[Tensor, int, int], Tensor]) -> tuple[Tensor, Blocks]:
+    def sweep(self, w: SparseVector, slope: Slope) -> tuple[Tensor, Blocks]:
         """Compute A w and then A' slope(A w), which some operators do in one pass over the data.
 
         Parameters
@@ -76,6 +79,11 @@ class Restricted(ABC):
     def adjoint(self, residual: Tensor) -> Tensor:  # (s,)
         """Compute A_S' r."""
 
+    def sweep(self, values: Tensor, slope: Slope) -> tuple[Tensor, Tensor]:
+        """Compute A_S v and then A_S' slope(A_S v), which some operators do in one pass over the data."""
+        output = self.forward(values)
+        return output, self.adjoint(slope(output, 0, self.rows))
+
     @abstractmethod
     def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
         """Write A_S out a chunk of rows at a time: (start, stop, tensor of shape (stop - start, s))."""
@@ -83,6 +91,10 @@ class Restricted(ABC):
     def work(self) -> float:
         """Estimate the multiplications in one forward and one adjoint."""
         return 2.0 * self.rows * self.size
+
+    def gram_work(self) -> float:
+        """Estimate the multiplications in the Gram matrix."""
+        return self.rows * self.size * (self.size + 16.0)
 
     def gram(self, weight: Tensor | None = None) -> Tensor:  # (s, s)
         """Compute A_S' diag(weight) A_S, summed in float64."""
@@ -98,12 +110,11 @@ class Restricted(ABC):
         Either the Gram matrix is computed once and every application is free, or every application is a
         forward and an adjoint.
         """
-        if self.rows * self.size * (self.size + 16.0) < times * self.work() and self.size <= GRAM_LIMIT:
+        if self.gram_work() < times * self.work() and self.size <= GRAM_LIMIT:
             gram = self.gram(weight)
             return lambda v: (gram @ v.double()).to(v.dtype)
 
-        def apply(v: Tensor) -> Tensor:
-            output = self.forward(v)
-            return self.adjoint(output if weight is None else output * weight)
+        def slope(output: Tensor, start: int, stop: int) -> Tensor:
+            return output if weight is None else output * weight[start:stop]
 
-        return apply
+        return lambda v: self.sweep(v, slope)[1]

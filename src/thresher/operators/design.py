@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,11 +56,11 @@ class Design:
         self.bias, self.dtype = bias, dtype
         self.features = self.columns + int(bias)
         self.scale = scale
-        self._factor: Tensor | None = None
+        self.factor: Tensor | None = None
         if scale is not None:
             factor = np.ones(self.features)
             factor[: self.columns] = 1.0 / scale
-            self._factor = torch.from_numpy(factor).to(dtype)
+            self.factor = torch.from_numpy(factor).to(dtype)
 
     def with_dtype(self, dtype: torch.dtype) -> Design:
         """See the same data in another precision."""
@@ -101,31 +100,29 @@ class Design:
         """Give the rows of a chunk whose product with `width` columns stays in cache."""
         return max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 1024))))
 
-    def linear(self, features: Tensor | None, weights: Tensor) -> Linear:
-        """Prepare the product of chunks with weights, (k, neurons), of some features or (None) of all."""
-        if self._factor is not None:
-            weights = weights * (self._factor if features is None else self._factor[features])[:, None]
-        if features is None:
-            return Linear(None, weights[: self.columns], weights[-1] if self.bias else None)
-        constant = weights[features == self.columns] if self.bias else None
-        inside = features < self.columns
-        columns, weights = (features[inside], weights[inside]) if self.bias else (features, weights)
-        if 2 * columns.numel() > self.columns:
-            # Gathering most columns costs more than multiplying all of them.
-            whole = torch.zeros(self.columns, weights.shape[1], dtype=weights.dtype)
-            whole[columns] = weights
-            return Linear(None, whole, _only_row(constant))
-        return Linear(columns, weights, _only_row(constant))
+    def multiply(self, weights: Tensor, chunk: Tensor, out: Tensor) -> Tensor:  # (k, rows)
+        """Compute ``weights [chunk | 1]'`` into `out`, for rescaled weights of shape (k, features)."""
+        torch.mm(weights[:, : self.columns], chunk.T, out=out)
+        return out.add_(weights[:, self.columns :]) if self.bias else out
 
     def accumulate(self, out: Tensor, chunk: Tensor, rows: Tensor) -> None:
-        """Add ``rows' [chunk | 1]`` to `out`, of shape (k, features), in raw units: see `rescale`."""
-        out[:, : self.columns].addmm_(rows.T, chunk)
+        """Add ``rows [chunk | 1]`` to `out`, for rows (k, chunk's rows), in raw units: see `rescale`."""
+        out[:, : self.columns].addmm_(rows, chunk)
         if self.bias:
-            out[:, -1] += rows.sum(0)
+            out[:, -1] += rows.sum(1)
 
     def rescale(self, out: Tensor) -> Tensor:
-        """Turn sums over raw columns, (k, features), into sums over the scaled ones, in place."""
-        return out if self._factor is None else out.mul_(self._factor)
+        """Turn weights of scaled columns, (k, features), into those of raw ones, in place; sums likewise."""
+        return out if self.factor is None else out.mul_(self.factor)
+
+    def transposed(self, chunk: Tensor, features: Tensor, out: Tensor) -> Tensor:  # (len(features), rows)
+        """Take some columns of a chunk, ascending and unscaled, into the rows of `out`."""
+        inside = features.numel() - int(
+            self.bias and features.numel() > 0 and int(features[-1]) == self.columns
+        )
+        torch.index_select(chunk.T, 0, features[:inside], out=out[:inside])
+        out[inside:] = 1
+        return out
 
     def gather(self, chunk: Tensor, features: Tensor) -> Tensor:  # (rows, len(features))
         """Take some columns of a chunk as the operator sees them: scaled; the last may be the constant."""
@@ -135,26 +132,7 @@ class Design:
         else:
             out = torch.ones(chunk.shape[0], features.numel(), dtype=self.dtype)
             out[:, inside] = chunk[:, features[inside]]
-        return out if self._factor is None else out.mul_(self._factor[features])
-
-
-@dataclass(frozen=True)
-class Linear:
-    """The product of a chunk of rows with fixed weights."""
-
-    columns: Tensor | None  # (k,), None for all
-    weights: Tensor  # (k, neurons)
-    constant: Tensor | None  # (neurons,)
-
-    def __call__(self, chunk: Tensor) -> Tensor:  # (rows, neurons)
-        part = chunk if self.columns is None else chunk[:, self.columns]
-        return (
-            part @ self.weights if self.constant is None else torch.addmm(self.constant, part, self.weights)
-        )
-
-
-def _only_row(rows: Tensor | None) -> Tensor | None:
-    return None if rows is None or rows.shape[0] == 0 else rows[0]
+        return out if self.factor is None else out.mul_(self.factor[features])
 
 
 def column_scale(X: Any, weight: np.ndarray | None = None) -> np.ndarray:

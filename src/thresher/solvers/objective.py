@@ -84,6 +84,8 @@ class Objective:
             on_support[first:last] = block[inside]
             block[inside] = 0
             top.offer(start, block)
+            # The next block is computed before this name is used again.
+            del block
         outside = top.result()
         if self.alpha:
             on_support += self.alpha * w.values
@@ -133,11 +135,13 @@ class RestrictedObjective:
 
     def model(self, values: Tensor, times: int) -> Quadratic:
         """Give the second-order model at some values, to be asked for `times` products or fewer."""
-        output = self.columns.forward(values)
+        output, gradient = self.columns.sweep(values, self.whole.slope)
+        if self.whole.alpha:
+            gradient = gradient + self.whole.alpha * values
         curvature = self.curvature(output)
         return Quadratic(
             self.value(output, values),
-            self.gradient(output, values),
+            gradient,
             self.columns.normal(times, curvature),
             self.whole.alpha,
         )
