@@ -37,3 +37,7 @@ class ModelFileError(ThresherError, OSError):
 
 class InterruptedFitWarning(UserWarning):
     """A fit stopped by the user; the best network found so far is kept."""
+
+
+class NoPathWarning(UserWarning):
+    """A network in which no input reaches an output: it is a constant."""

@@ -1,4 +1,7 @@
-"""What is minimised: squared error and the logistic loss, as functions of the network's output."""
+"""What is minimised: squared error, logistic loss and cross-entropy, as functions of the network's output.
+
+Outputs and targets have shape (rows,), or (rows, outputs) where there are several outputs.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ class Loss(Protocol):
 
 
 def _total(rows: Tensor, weight: Tensor | None) -> float:
-    return float((rows.double() if weight is None else rows.double() * weight.double()).sum())
+    each = rows.double() if rows.ndim == 1 else rows.double().sum(1)
+    return float((each if weight is None else each * weight.double()).sum())
 
 
 @dataclass(frozen=True)
@@ -70,4 +74,27 @@ class Logistic:
     def curvature(self, output: Tensor) -> Tensor:
         """Give p (1 - p)."""
         p = torch.sigmoid(output)
+        return p * (1 - p)
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The cross-entropy of softmax probabilities for one-hot targets, whose slope is ``softmax(output) - y``.
+
+    (The paper prints the slope as the softmax of the difference, which is a slip.)
+    """
+
+    quadratic: bool = False
+
+    def value(self, output: Tensor, y: Tensor, weight: Tensor | None = None) -> float:
+        """Give the weighted sum of negative log-likelihoods."""
+        return _total(torch.logsumexp(output, 1) - (y * output).sum(1), weight)
+
+    def slope(self, output: Tensor, y: Tensor) -> Tensor:
+        """Give the probabilities less the targets."""
+        return torch.softmax(output, 1).sub_(y)
+
+    def curvature(self, output: Tensor) -> Tensor:
+        """Give p (1 - p): the diagonal of the second derivative, row by row and output by output."""
+        p = torch.softmax(output, 1)
         return p * (1 - p)

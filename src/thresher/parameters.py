@@ -27,9 +27,12 @@ def check_parameters(estimator: Any) -> Settings:
             problems.append(f"{name}={getattr(estimator, name)!r}, but it must be {what}.")
 
     hidden = estimator.hidden
-    if isinstance(hidden, (tuple, list)) and len(hidden) == 1:
-        hidden = hidden[0]
-    require("hidden", _whole(hidden) and hidden >= 1, "a whole number of neurons, 1 or more, for one layer")
+    widths = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
+    require(
+        "hidden",
+        bool(widths) and all(_whole(width) and width >= 1 for width in widths),
+        "a whole number of neurons, 1 or more, or a tuple of them, one for each hidden layer",
+    )
     if isinstance(estimator.solver, str) and estimator.solver not in ("auto", "paper"):
         close = get_close_matches(estimator.solver, ("auto", "paper"), 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
@@ -67,7 +70,7 @@ def check_parameters(estimator: Any) -> Settings:
     patience = estimator.n_iter_no_change if estimator.early_stopping else math.inf
     return Settings(
         budget=int(estimator.budget),
-        hidden=int(hidden),
+        hidden=tuple(int(width) for width in widths),
         solver=estimator.solver,
         bias=estimator.bias,
         scale=estimator.scale,

@@ -16,7 +16,7 @@ from thresher.budget import check_budget, keep_largest
 from thresher.errors import DataError, MemoryLimitError, ParameterError
 from thresher.gates import DenseRandom, sparse_random
 from thresher.losses import Loss
-from thresher.network import Network
+from thresher.network import Layer, Network
 from thresher.operators import Design, GatedOperator, column_scale
 from thresher.solvers.iht import IHT, paper_iht
 from thresher.solvers.loop import Iterate, Record, Solution, Solver, Start, run
@@ -39,7 +39,7 @@ class Settings:
     """What the user chose, checked; the estimators' parameters of the same names explain each."""
 
     budget: int
-    hidden: int
+    hidden: int | tuple[int, ...]
     solver: str | Solver = "auto"
     bias: bool | None = None
     scale: bool | None = None
@@ -53,6 +53,11 @@ class Settings:
     seed: int = 0
     patience: float = math.inf
 
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Neurons of every hidden layer."""
+        return self.hidden if isinstance(self.hidden, tuple) else (self.hidden,)
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -64,6 +69,12 @@ class Trained:
     output_bias: float
     solution: Solution
     size: int
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The hidden layer, and the signs and bias of the output."""
+        output = Layer(self.signs[:, None], np.array([self.output_bias]), signs_only=True)
+        return Layer(self.weights, self.bias), output
 
 
 def train(
@@ -97,16 +108,18 @@ def train(
     scaled = (not paper) if settings.scale is None else settings.scale
     d = X.shape[1]
     features = d + int(bias)
-    budget = check_budget(settings.budget, _size(features, settings.hidden, bias))
-    refuse_if_too_large(settings.hidden, budget, features)
-    dtype = _dtype(settings, X.shape[0] * features)
+    budget = check_budget(settings.budget, _size(features, settings.widths[0], bias))
+    refuse_if_too_large(settings.widths[0], budget, features)
+    dtype = precision(settings, X.shape[0] * features * settings.widths[0])
     refuse_overflow("X", X, squared=dtype is torch.float32 and not scaled)
     refuse_overflow("y", y, squared=dtype is torch.float32 and paper)
     scale = column_scale(X, weight) if scaled else None
     design = Design(X, scale, bias, dtype)
-    unit = _unit(y, weight) if loss.quadratic and not paper else 1.0
+    unit = typical_size(y, weight) if loss.quadratic and not paper else 1.0
     objective = Objective(
-        GatedOperator(design, DenseRandom(features, settings.hidden, settings.seed), settings.memory_limit),
+        GatedOperator(
+            design, DenseRandom(features, settings.widths[0], settings.seed), settings.memory_limit
+        ),
         torch.from_numpy(y / unit).to(dtype),
         loss,
         None if weight is None else torch.from_numpy(weight).to(dtype),
@@ -120,7 +133,7 @@ def train(
     def in_raw_units(record: Record) -> Record:
         return {**record, "loss": record["loss"] * size_of_unit}
 
-    small = X.shape[0] * features * settings.hidden <= ONE_THREAD_PASS
+    small = X.shape[0] * features * settings.widths[0] <= ONE_THREAD_PASS
     with one_thread(small):
         solution = run(
             solver,
@@ -136,7 +149,7 @@ def train(
         )
     history = [in_raw_units(record) for record in solution.history]
     solution = replace(solution, loss=solution.loss * size_of_unit, history=history)
-    return _unfold(solution, scale, bias, unit, (d, settings.hidden))
+    return _unfold(solution, scale, bias, unit, (d, settings.widths[0]))
 
 
 def _size(features: int, hidden: int, bias: bool) -> int:
@@ -176,15 +189,16 @@ def _memory() -> int:
         return 2**36
 
 
-def _dtype(settings: Settings, inputs: int) -> torch.dtype:
+def precision(settings: Settings, multiplications: int) -> torch.dtype:
+    """Choose the precision, given the multiplications of a pass over the data."""
     if settings.dtype == "auto":
-        return torch.float64 if inputs * settings.hidden <= SMALL_PASS else torch.float32
+        return torch.float64 if multiplications <= SMALL_PASS else torch.float32
     return torch.float32 if settings.dtype == "float32" else torch.float64
 
 
-def _unit(y: np.ndarray, weight: np.ndarray | None) -> float:
+def typical_size(y: np.ndarray, weight: np.ndarray | None) -> float:
     """Give the root mean square of the targets, in whose units a squared error is fitted."""
-    mean = float(np.average(np.square(y, dtype=np.float64), weights=weight))
+    mean = float(np.average(np.square(y, dtype=np.float64), axis=0, weights=weight).mean())
     return math.sqrt(mean) if mean > 0 and math.isfinite(mean) else 1.0
 
 
@@ -212,14 +226,15 @@ def _solver(settings: Settings, features: int, negative: bool) -> Solver:
 
 def _completed(solver: IHT, settings: Settings, features: int, negative: bool) -> IHT:
     """Fill in what an estimator needs of a solver object: gates that follow, signs, a way back."""
-    signs = torch.ones(settings.hidden)
+    signs = torch.ones(settings.widths[0])
     if negative:
         signs[1::2] = -1
     return replace(
         solver,
         update_gates_every=solver.update_gates_every or settings.update_gates_every,
         signs=signs if solver.signs is None else solver.signs,
-        fallback=solver.fallback or sparse_random(features, settings.hidden, nonzeros=1, seed=settings.seed),
+        fallback=solver.fallback
+        or sparse_random(features, settings.widths[0], nonzeros=1, seed=settings.seed),
     )
 
 
@@ -259,10 +274,10 @@ def _judge(
     rows = Design(X, design.scale, design.bias, design.dtype)
     target = torch.from_numpy(y / unit).to(design.dtype)
     share = None if weight is None else torch.from_numpy(weight).to(design.dtype)
-    operator = GatedOperator(rows, DenseRandom(design.features, settings.hidden), settings.memory_limit)
+    operator = GatedOperator(rows, DenseRandom(design.features, settings.widths[0]), settings.memory_limit)
 
     def judge(iterate: Iterate) -> float:
-        signs = torch.ones(settings.hidden) if iterate.signs is None else iterate.signs
+        signs = torch.ones(settings.widths[0]) if iterate.signs is None else iterate.signs
         return loss.value(operator.following(iterate.w, signs).forward(iterate.w), target, share)
 
     return judge

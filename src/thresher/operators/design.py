@@ -135,20 +135,26 @@ class Design:
         return out if self.factor is None else out.mul_(self.factor[features])
 
 
-def column_scale(X: Any, weight: np.ndarray | None = None) -> np.ndarray:
+def column_scale(X: Any, weight: np.ndarray | None = None, rare: float = 0.0) -> np.ndarray:
     """Give the root mean square of every column, 1 for a column of zeros or of what float32 takes for it.
 
-    There is no centring: sparse data stays sparse, and no uncounted bias is needed to undo it.
+    There is no centring: sparse data stays sparse, and no uncounted bias is needed to undo it. With `rare`, a
+    column is scaled to that power of the share of rows in which it is not zero: scaling a column of a few
+    nonzeros to size one would make them enormous. A common factor then makes the columns' mean square one.
     """
     rows, columns = X.shape
-    total = np.zeros(columns)
+    total, present = np.zeros(columns), np.zeros(columns)
     share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
     step = max(64, CHUNK_NUMBERS // max(1, columns))
     for start in range(0, rows, step):
         part = X[start : start + step]
         if scipy.sparse.issparse(part):
             part = part.toarray()
+        present += share[start : start + step] @ (part != 0)
         total += share[start : start + step] @ np.square(np.asarray(part, dtype=np.float64))
     scale = np.sqrt(total)
     scale[~(scale > LEAST_SCALE)] = 1.0
-    return scale
+    if not rare or not (present > 0).any():
+        return scale
+    size = np.where(present > 0, present, 1.0) ** rare
+    return scale * np.sqrt(np.mean(size[present > 0] ** 2)) / size

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from thresher.solvers.objective import Objective
 from thresher.vector import SparseVector
 
 
@@ -41,6 +40,11 @@ FINISHED = Status("finished", "the solver went through all its phases; raise max
 SPENT = Status("max_iter", "the budget of passes is spent: raise max_iter to go on.")
 INTERRUPTED = Status("interrupted", "stopped by the user; the best network so far is kept.")
 CALLED_OFF = Status("callback", "the callback asked to stop; the best network so far is kept.")
+DIVERGED = Status(
+    "diverged",
+    "the fixed step is too large for this problem and the weights grew beyond all bounds; the last finite "
+    "ones are kept. Scale y down, or use solver='auto', whose steps adapt.",
+)
 STALLED = Status("early_stopping", "the validation score stopped improving; nothing to do.")
 
 Record = dict[str, Any]
@@ -92,8 +96,8 @@ class Start:
 class Solver(Protocol):
     """Three small methods; the loop does the rest."""
 
-    def init(self, objective: Objective, budget: int, start: Start | None) -> Iterate:
-        """Give the first iterate."""
+    def init(self, objective: Any, budget: int, start: Start | None) -> Iterate:
+        """Give the first iterate; which kinds of objective it takes is the solver's own affair."""
         ...
 
     def step(self, iterate: Iterate) -> Iterate:
@@ -125,8 +129,8 @@ class Solution:
         Why the solver stopped, with advice.
     history : list of dict
         One plain record for each step.
-    objective : Objective
-        What was minimised; its operator holds the generators.
+    objective : Objective or LayeredObjective
+        What was minimised; its operator, if any, holds the generators.
     """
 
     w: SparseVector
@@ -134,12 +138,12 @@ class Solution:
     loss: float
     status: Status
     history: list[Record]
-    objective: Objective
+    objective: Any
 
 
 def run(
     solver: Solver,
-    objective: Objective,
+    objective: Any,
     budget: int,
     *,
     start: Start | None = None,
@@ -155,7 +159,7 @@ def run(
     Parameters
     ----------
     solver : Solver
-    objective : Objective
+    objective : Objective or LayeredObjective
     budget : int
         The most nonzeros that may be handed out.
     start : Start, optional

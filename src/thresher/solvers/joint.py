@@ -1,0 +1,274 @@
+"""The default solver for several outputs or layers: all layers trained together, sparse from first to last.
+
+Adam moves the weights that are held; a proximal step takes a little off each, so that useless ones vanish;
+now and then the least useful are let go and places with the largest gradients are tried. The number of
+weights held falls from a multiple of the budget to the budget, then the support stands still while the steps
+become small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.budget import keep_largest_of_blocks, largest
+from thresher.solvers.layered import LayeredObjective, erdos_renyi
+from thresher.solvers.loop import FINISHED, Iterate, Start, Status
+from thresher.vector import SparseVector
+
+# Adam's step at a budget of 1,000, in scaled units; fewer weights bear larger steps. Its limits, what is
+# left of it at the end, how long it warms up, and its constants.
+RATE, RATE_BUDGET, LOWEST, HIGHEST = 0.01, 1000, 0.007, 0.03
+LAST, WARM, MOMENTUM, MEMORY, TINY = 0.01, 0.02, 0.9, 0.999, 1e-8
+# The proximal step in units of Adam's, at a budget of 200; larger budgets leave less to be gained by it.
+PENALTY, PENALTY_BUDGET = 0.1, 200
+# The share of all steps over which the budget falls, and over which the support may change.
+FALLING, MOVING = 0.7, 0.8
+# The share of weights exchanged at first, how many exchanges there are, and most batches between two.
+EXCHANGED, EXCHANGES, BETWEEN = 0.2, 80, 100
+# Rows, and numbers in those rows, whose gradient decides which places are tried.
+TRIED_ROWS, TRIED_NUMBERS = 4096, 2**24
+# Steps after which more passes over the data no longer pay.
+ENOUGH = 24_000
+# Stands for a gradient that has not been seen yet, so that magnitudes alone decide.
+NEVER = 1e-30
+# Rows below which one step takes all of them: the answer then depends neither on their order nor on repeats.
+FULL_BATCH = 128
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Train all layers together under a falling budget.
+
+    Attributes
+    ----------
+    inflation : float
+        Weights held at first, as a multiple of the budget, at most 10; never more than half of the network
+        (or the budget, where that is more).
+    batch_size : int, "auto" or None
+        Rows of a minibatch; None takes all rows at once.
+    passes : float
+        Passes over the data that phases are planned for.
+    seed : int
+        Seed of everything random.
+    """
+
+    inflation: float = 10.0
+    batch_size: int | str | None = "auto"
+    passes: float = 200
+    seed: int = 0
+
+    def init(self, objective: LayeredObjective, budget: int, start: Start | None) -> Iterate:
+        """Start with a random sparse network, or with the given one."""
+        zero = SparseVector.zeros(objective.size, objective.design.dtype)
+        training = Training(self, objective, budget)
+        training.begin(start)
+        return Iterate(zero, math.inf, 0.0, kept=False, carry=(training, training.epochs()))
+
+    def step(self, iterate: Iterate) -> Iterate:
+        """Go on by one pass over the data."""
+        following = next(iterate.carry[1], None)
+        if following is None:
+            return replace(iterate, kept=False, record={"phase": "done"})
+        return replace(following, carry=iterate.carry)
+
+    def stop(self, iterate: Iterate) -> Status | None:
+        """Stop when all passes that were planned are done."""
+        training: Training = iterate.carry[0]
+        done = iterate.kept and iterate.passes >= training.passes
+        return FINISHED if done or iterate.record.get("phase") == "done" else None
+
+    def rescue(self, iterate: Iterate) -> Iterate:
+        """Cut what is held down to the budget."""
+        training: Training = iterate.carry[0]
+        return training.cut()
+
+
+class Training:
+    """What a run holds: weights, Adam's two moments of each, and the schedule."""
+
+    def __init__(self, solver: Joint, objective: LayeredObjective, budget: int) -> None:
+        self.solver, self.objective, self.budget = solver, objective, budget
+        rows = objective.design.rows
+        self.batch = batch_rows(solver.batch_size, rows)
+        self.batches = max(1, rows // self.batch)
+        self.passes = max(1, min(math.floor(solver.passes), math.ceil(ENOUGH / self.batches)))
+        self.steps = self.passes * self.batches
+        self.between = int(min(BETWEEN, max(1, self.steps * MOVING // EXCHANGES)))
+        half = objective.size // 2
+        self.most = max(budget, min(round(min(solver.inflation, 10) * budget), half))
+        self.penalty = PENALTY * min(1.0, math.sqrt(PENALTY_BUDGET / budget))
+        self.rate = min(HIGHEST, max(LOWEST, RATE * math.sqrt(RATE_BUDGET / budget)))
+        self.taken = 0
+        self.random = np.random.default_rng([solver.seed, 3])
+
+    def begin(self, start: Start | None) -> None:
+        """Hold a random sparse network that uses no input that is always zero, or the given one."""
+        if start is not None and start.w.nonzeros:
+            self.most = min(self.most, 2 * self.budget)
+            self.hold(start.w.indices, start.w.values.to(self.objective.design.dtype))
+            self.replace(torch.arange(start.w.nonzeros), self.most - start.w.nonzeros)
+            return
+        layout, rng = self.objective.layout, np.random.default_rng([self.solver.seed, 4])
+        dtype = self.objective.design.dtype
+        indices, values = [], []
+        for layer, count in enumerate(erdos_renyi(layout, self.most)):
+            neurons, places = layout.shapes[layer]
+            chosen = np.sort(distinct(rng, neurons * places, count))
+            neuron = chosen // max(1, places)
+            fan = np.bincount(neuron, minlength=neurons)[neuron]
+            drawn = rng.standard_normal(count) * np.sqrt(2 / np.maximum(1, fan))
+            if layout.bias:
+                drawn[chosen % places == places - 1] = 0
+            indices.append(torch.from_numpy(chosen) + layout.offsets[layer])
+            values.append(torch.from_numpy(drawn).to(dtype))
+        self.hold(torch.cat(indices), torch.cat(values))
+
+    def hold(self, indices: Tensor, values: Tensor) -> None:
+        """Hold some weights, with fresh moments."""
+        self.held = self.objective.hold(indices, values)
+        self.first, self.second = torch.zeros_like(values), torch.zeros_like(values)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers held for the weights and for the optimiser."""
+        return 3 * self.held.values.numel()
+
+    def epochs(self) -> Iterator[Iterate]:
+        """Train, handing out something after every pass; what comes last is within the budget."""
+        for epoch in range(self.passes):
+            for rows in self.rows(epoch):
+                self.descend(self.objective.read(rows))
+                share = self.taken / self.steps
+                if share < MOVING and self.taken % self.between == 0:
+                    self.exchange(share)
+            yield self.iterate(epoch + 1)
+        if self.held.values.numel() > self.budget:
+            yield self.cut()
+
+    def rows(self, epoch: int) -> Iterator[np.ndarray]:
+        """Go through the rows once, in an order fixed by the seed and the epoch."""
+        rows = self.objective.design.rows
+        if self.batch >= rows:
+            yield np.arange(rows)
+            return
+        order = np.random.default_rng([self.solver.seed, 2, epoch]).permutation(rows)
+        for number in range(self.batches):
+            yield order[number * self.batch : (number + 1) * self.batch]
+
+    def descend(self, batch: tuple[Tensor, Tensor, Tensor | None]) -> None:
+        """Take one of Adam's steps, then a proximal one while the support may move."""
+        X, y, weight = batch
+        held, objective = self.held, self.objective
+        fed = held.forward(X)
+        gradient = held.gradient(fed, objective.slope(fed[-1], y, weight))
+        if objective.alpha:
+            gradient.add_(held.values, alpha=objective.alpha / objective.total)
+        self.taken += 1
+        share = self.taken / self.steps
+        rate = (
+            self.rate * min(1.0, share / WARM) * (LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * share)))
+        )
+        self.first.mul_(MOMENTUM).add_(gradient, alpha=1 - MOMENTUM)
+        self.second.mul_(MEMORY).addcmul_(gradient, gradient, value=1 - MEMORY)
+        size = (self.second / (1 - MEMORY**self.taken)).sqrt_().add_(TINY)
+        held.values.addcdiv_(self.first, size, value=-rate / (1 - MOMENTUM**self.taken))
+        if share < MOVING:
+            shrunk = (held.values.abs() - rate * self.penalty).clamp_(min=0)
+            held.values.copy_(shrunk.copysign_(held.values))
+
+    def exchange(self, share: float) -> None:
+        """Let the least useful weights go, and try places where the gradient is largest."""
+        falling = (1 - min(1.0, share / FALLING)) ** 3
+        target = self.budget + int((self.most - self.budget) * falling)
+        exchanged = EXCHANGED * 0.5 * (1 + math.cos(math.pi * share / MOVING))
+        if share + self.between / self.steps >= MOVING:
+            exchanged = 0.0
+        usefulness = self.usefulness()
+        stay = min(int((usefulness > 0).sum()), target - int(exchanged * target))
+        kept = largest(usefulness, stay)
+        self.replace(kept, target - stay if exchanged else 0)
+
+    def usefulness(self) -> Tensor:
+        """Give a weight's size times the fourth root of its mean squared gradient; 0 off every path.
+
+        It lies between the magnitude, which is blind to what an input carries, and the square root of the
+        Fisher information's estimate of what removing it costs, which is blind to how soon it is made up for.
+        """
+        held = self.held
+        return held.values.abs() * (self.second + NEVER).pow(0.25) * held.alive()
+
+    def replace(self, kept: Tensor, count: int) -> None:
+        """Hold on to some weights, and to `count` new ones with the largest gradients, which start at 0."""
+        old = self.held
+        indices, values = old.indices[kept], old.values[kept]
+        first, second = self.first[kept], self.second[kept]
+        if count:
+            # What is about to go would look best of all once it is gone, so it is not tried at once.
+            blocks = self.objective.gradient_blocks(old, self.tried())
+            fresh = keep_largest_of_blocks(blocks, count, self.objective.size).indices
+            nothing = torch.zeros(fresh.numel(), dtype=values.dtype)
+            typical = self.typical(indices, second, fresh)
+            indices, order = torch.cat([indices, fresh]).sort()
+            values = torch.cat([values, nothing])[order]
+            first = torch.cat([first, nothing])[order]
+            second = torch.cat([second, typical])[order]
+        self.held = self.objective.hold(indices, values.contiguous())
+        self.first, self.second = first, second
+
+    def typical(self, indices: Tensor, second: Tensor, fresh: Tensor) -> Tensor:
+        """Give new places the mean second moment of their layer."""
+        out = torch.zeros(fresh.numel(), dtype=second.dtype)
+        layout = self.objective.layout
+        for there, here in zip(layout.split(indices), layout.split(fresh), strict=True):
+            if second[there].numel():
+                out[here] = second[there].mean()
+        return out
+
+    def tried(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Read the rows on which new places prove themselves."""
+        rows, columns = self.objective.design.rows, self.objective.design.columns
+        count = min(rows, max(self.batch, min(TRIED_ROWS, TRIED_NUMBERS // columns)))
+        chosen = np.arange(rows) if count == rows else self.random.choice(rows, count, replace=False)
+        return self.objective.read(chosen)
+
+    def iterate(self, passes: float) -> Iterate:
+        """Hand out what is held; its loss is known once it is within the budget."""
+        held = self.held
+        w = SparseVector(held.indices, held.values.clone(), self.objective.size)
+        kept = held.values.numel() <= self.budget
+        loss = self.objective.value(held) if kept else math.inf
+        record = {"held": held.values.numel(), "numbers": self.numbers}
+        return Iterate(w, loss, passes, signs=self.objective.signs, kept=kept, record=record)
+
+    def cut(self) -> Iterate:
+        """Keep the most useful weights, as many as the budget allows."""
+        usefulness = self.usefulness()
+        if not bool((usefulness > 0).any()):
+            usefulness = self.held.values.abs()
+        self.replace(largest(usefulness, self.budget), 0)
+        return self.iterate(self.taken / self.batches)
+
+
+def batch_rows(wanted: int | str | None, rows: int) -> int:
+    """Turn the user's wish into rows of a batch."""
+    if wanted is None or rows < FULL_BATCH:
+        return rows
+    if wanted == "auto":
+        return 32 if rows < 5000 else 128
+    return min(int(wanted), rows)
+
+
+def distinct(rng: np.random.Generator, size: int, count: int) -> np.ndarray:
+    """Draw distinct numbers below `size`, in memory that grows with their count alone."""
+    if 3 * count >= size:
+        return rng.permutation(size)[:count].astype(np.int64)
+    found = np.unique(rng.integers(0, size, count + count // 4 + 16))
+    while len(found) < count:
+        found = np.unique(np.concatenate([found, rng.integers(0, size, count)]))
+    return rng.permutation(found)[:count].astype(np.int64)
