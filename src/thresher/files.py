@@ -313,6 +313,8 @@ def _entries(file: Any, index_name: str, value_name: str, room: int) -> tuple[np
     shape = index_view.get_shape()
     if len(shape) != 1 or shape != value_view.get_shape():
         raise ModelFileError(f"{index_name} and {value_name} should be vectors of the same length.")
+    if shape[0] > room:
+        raise ModelFileError(f"{index_name} holds {shape[0]:,} indices, but there is room for {room:,}.")
     indices, values = file.get_tensor(index_name), file.get_tensor(value_name)
     if indices.size and (indices[0] < 0 or indices[-1] >= room or not (indices[1:] > indices[:-1]).all()):
         raise ModelFileError(f"{index_name} should ascend, each index once, from 0 to {room - 1:,} at most.")

@@ -120,12 +120,16 @@ def sympy_expressions(network: Structure, names: Sequence[str] | None) -> list[A
 
     _check_length(network)
     called = input_names(network, names)
+
+    def number(value: float) -> Any:
+        return sympy.Integer(int(value)) if value in (-1, 0, 1) else sympy.Float(value)
+
     # SymPy would try to simplify every maximum, which takes long and finds nothing.
     sums = walk(
         network.layers,
         lambda i: sympy.Symbol(called[i], real=True),
         lambda _layer, _neuron, term: sympy.Max(sympy.Integer(0), term, evaluate=False),
-        lambda pairs, bias: sympy.Add(*(sympy.Float(w) * t for w, t in pairs), sympy.Float(bias)),
+        lambda pairs, bias: sympy.Add(*(number(w) * t for w, t in pairs), number(bias)),
     )
     return [1 / (1 + sympy.exp(-total)) for total in sums] if network.link == "logistic" else sums
 

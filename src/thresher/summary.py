@@ -21,8 +21,8 @@ LISTED = 12
 LONGEST_NAME = 40
 
 MEASURES = {
-    "unit": "how far the outputs can move for one unit of each",
-    "spread": "how far the outputs can move for one standard deviation of each",
+    "unit": "how far the outputs move at most for one unit of each",
+    "spread": "how far the outputs move at most for one standard deviation of each",
     "data": "how far the outputs move when each is held at its mean (root mean square)",
 }
 

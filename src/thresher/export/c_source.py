@@ -190,7 +190,7 @@ def _loop(number: int, layer: CompactLayer, last: bool) -> str:
     if layer.nonzeros:
         inner = f"""
         for (k = NAME_start{number}[j]; k < NAME_start{number}[j + 1]; k++)
-            sum += NAME_value{number}[k] * {source}[NAME_index{number}[k]];"""
+            sum += (NAME_sum)NAME_value{number}[k] * {source}[NAME_index{number}[k]];"""
     answer = "out[j] = (float)sum" if last else f"h{number}[j] = sum > 0 ? (float)sum : 0"
     return f"""\
     for (j = 0; j < {layer.neurons}; j++) {{

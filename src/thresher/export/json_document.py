@@ -18,8 +18,8 @@ def json_document(network: Structure) -> str:
 
     Layers come from the inputs to the outputs. ``weights`` are triples of input, neuron and weight and
     ``biases`` pairs of neuron and bias; what is not listed is zero. Between layers, negative numbers become
-    zero. ``link`` says how outputs become answers: "logistic" and "softmax" give probabilities, and "identity"
-    with classes compares the output with 0.5.
+    zero. ``link`` says how outputs become answers: "logistic" and "softmax" give probabilities, and
+    "identity" with classes compares the output with 0.5.
     """
     document = {
         "format": "thresher",

@@ -1,4 +1,4 @@
-"""A network as an ONNX model: the columns in use, then layers over live neurons, then the link and the labels."""
+"""A network as an ONNX model: columns in use, layers over live neurons, the link, the labels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from thresher.export.compact import CompactLayer, compact
 from thresher.export.naming import checked_name, plain_labels
 from thresher.structure import Structure
 
-# The newest version of the operators that the onnxruntime of constraints.txt runs.
-OPSET = 26
+# The newest version of the operators that onnxruntime runs on every Python that Thresher supports.
+OPSET = 23
 
 
 class _Graph:

@@ -30,9 +30,7 @@ def python_source(network: Structure, name: str) -> str:
 
     outputs = walk(network.layers, read, relu, _total)
     kind = "a mapping from names to numbers" if named else "a sequence of all columns"
-    head = (
-        f'"""A sparse ReLU network with {network.nonzeros} nonzeros, written by thresher {__version__}."""\n'
-    )
+    head = f'"""A ReLU network with {network.nonzeros} nonzeros, written by thresher {__version__}."""\n'
     if network.classes is not None:
         return "\n".join([head, *_classifier(network, name, kind, lines, outputs)])
     answer = outputs[0] if network.outputs == 1 else f"[{', '.join(outputs)}]"
@@ -41,7 +39,8 @@ def python_source(network: Structure, name: str) -> str:
 
 
 def _total(pairs: list[tuple[float, str]], bias: float) -> str:
-    terms = [f"{weight!r} * {term}" for weight, term in pairs]
+    units = {1.0: "", -1.0: "-"}
+    terms = [units.get(weight, f"{weight!r} * ") + term for weight, term in pairs]
     terms += [repr(bias)] if bias or not pairs else []
     # Python's compiler descends once for every sign between terms, and not without limit.
     return f"sum(({', '.join(terms)}))" if len(terms) > 50 else " + ".join(terms).replace("+ -", "- ")
