@@ -36,8 +36,14 @@ class SparseLinear(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:  # (..., inputs) -> (..., neurons)
         """Multiply by the nonzeros and add the bias."""
-        size = (self.neurons, self.inputs)
-        weights = torch.sparse_coo_tensor(self.indices, self.values, size, is_coalesced=True)
+        # Checked each time, since a state that was loaded may hold other indices.
+        weights = torch.sparse_coo_tensor(
+            self.indices,
+            self.values,
+            (self.neurons, self.inputs),
+            check_invariants=True,
+            is_coalesced=True,
+        )
         rows = x.reshape(-1, self.inputs)
         return torch.sparse.mm(weights, rows.T).T.reshape(*x.shape[:-1], self.neurons) + self.bias
 

@@ -124,7 +124,7 @@ def _draw_weights(
     starts = np.column_stack([np.full(rows.size, number), places[number][rows]])
     ends = np.column_stack([np.full(rows.size, number + 1), places[number + 1][columns]])
     lines = LineCollection(
-        np.stack([starts, ends], axis=1)[order],
+        list(np.stack([starts, ends], axis=1)[order]),
         linewidths=(np.full(rows.size, 0.4 * widest) if unit else 0.3 + widest * share)[order],
         colors=[BLUE if value > 0 else ORANGE for value in matrix.data[order]],
         alpha=float(np.clip(3 / connections**0.25, 0.5, 0.9)),
