@@ -17,6 +17,10 @@ from thresher.structure import Structure
 # The newest version of the operators that onnxruntime runs on every Python that Thresher supports.
 OPSET = 23
 
+# Numbers of the first layer (16 MB) that a runtime may spread out for unused inputs too, since to choose columns
+# takes longer than to multiply by zeros.
+MOST_SPREAD = 2**22
+
 
 class _Graph:
     """Nodes and constants, as they are added."""
@@ -86,9 +90,10 @@ def _properties(network: Structure) -> dict[str, str]:
 
 def _scores(graph: _Graph, network: Structure) -> str:
     """Add the layers; return the name of their outputs, of shape (n, outputs)."""
-    used, layers = compact(network, all_inputs=False, dtype=np.float32)
+    used, layers = compact(network, all_inputs=True, dtype=np.float32)
     values = "X"
-    if 0 < used.size < network.inputs:
+    if 0 < used.size < network.inputs and network.inputs * layers[0].neurons > MOST_SPREAD:
+        _, layers = compact(network, all_inputs=False, dtype=np.float32)
         values = graph.node("Gather", ["X", graph.constant("columns", used.astype(np.int64))], "used", axis=1)
     for number, layer in enumerate(layers):
         if number > 0:
