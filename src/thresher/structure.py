@@ -25,7 +25,7 @@ class Structure:
     classes: np.ndarray | None = None
     link: str = "identity"
     features: tuple[str, ...] | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)  # None means none
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -36,7 +36,7 @@ class Structure:
         if self.features is not None:
             object.__setattr__(self, "features", tuple(self.features))
             check_names(self.features, self.inputs)
-        object.__setattr__(self, "details", plain_copy(self.details))
+        object.__setattr__(self, "details", plain_copy({} if self.details is None else self.details))
 
     def _check_layers(self) -> None:
         if not self.layers or not all(isinstance(layer, Layer) for layer in self.layers):

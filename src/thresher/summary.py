@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ FORMULA_NONZEROS = 30
 # Inputs that a description lists, those that matter most first.
 LISTED = 12
 LONGEST_NAME = 40
+# Lines of a formula longer than this are folded.
+FOLDED = 90
 
 MEASURES = {
     "unit": "how far the outputs move at most for one unit of each",
@@ -38,7 +41,7 @@ def importance(network: Structure, X: Any = None) -> tuple[np.ndarray, str]:
     if X is not None:
         return _measured(network, X), "data"
     reach = np.ones(network.outputs)
-    spread = _spread(network)
+    spread = spread_of(network)
     with np.errstate(over="ignore"):
         for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
             reach = np.where(mask, abs(layer.weights).astype(np.float64) @ reach, 0.0)
@@ -46,7 +49,7 @@ def importance(network: Structure, X: Any = None) -> tuple[np.ndarray, str]:
     return reach, "unit" if spread is None else "spread"
 
 
-def _spread(network: Structure) -> np.ndarray | None:
+def spread_of(network: Structure) -> np.ndarray | None:
     """Return the standard deviation of every input where the details tell it, else None."""
     told = network.details.get("spread")
     if not isinstance(told, list) or len(told) != network.inputs:
@@ -155,12 +158,18 @@ def describe(network: Structure, X: Any = None) -> str:
     lines.append(f"inputs used    {found['inputs_used']:,} of {network.inputs:,}{tail}")
     lines += _input_lines(found["inputs"])
     if found["formula"] is not None:
-        lines += [f"formula        {line}" if i == 0 else f"{'':<15}{line}" for i, line in _numbered(found)]
+        lines += _formula_lines(found["formula"])
     return "\n".join(lines)
 
 
-def _numbered(found: dict[str, Any]) -> list[tuple[int, str]]:
-    return list(enumerate(found["formula"].splitlines()))
+def _formula_lines(formula: str) -> list[str]:
+    """Put a formula beside its head, and every neuron of a long one on a line of its own."""
+    folded = [
+        re.sub(r" ([+-] (?:[0-9.e+-]+\*)?relu\()", r"\n    \1", line) if len(line) > FOLDED else line
+        for line in formula.splitlines()
+    ]
+    lines = "\n".join(folded).split("\n")
+    return [f"{'' if number else 'formula':<15}{line}" for number, line in enumerate(lines)]
 
 
 def _purpose(network: Structure) -> str:

@@ -17,7 +17,7 @@ from thresher.structure import Structure
 # The newest version of the operators that onnxruntime runs on every Python that Thresher supports.
 OPSET = 23
 
-# Numbers of the first layer (16 MB) that a runtime may spread out for unused inputs too, since to choose columns
+# Numbers of the first layer (16 MB) that a runtime may spread out for unused inputs too: to choose columns
 # takes longer than to multiply by zeros.
 MOST_SPREAD = 2**22
 

@@ -27,6 +27,7 @@ __all__ = [
     "GREY",
     "ORANGE",
     "PURPLE",
+    "STYLE",
     "draw",
     "name_ticks",
     "new_figure",

@@ -14,7 +14,7 @@ from thresher.formula import input_names
 from thresher.layer import live
 from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
 from thresher.structure import Structure
-from thresher.summary import importance
+from thresher.summary import importance, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,9 @@ MOST_NAMES = 32
 def graph(network: Structure) -> Figure:
     """Draw the live part of a network.
 
-    Where there are more inputs than names could be read, those that matter most are named.
+    Lines are as wide as the square root of the weight's size, within each layer. Where the details tell the
+    inputs' standard deviations as ``spread``, weights of inputs count for one of these. Where there are more
+    inputs than names could be read, those that matter most are named.
 
     Parameters
     ----------
@@ -51,13 +53,21 @@ def graph(network: Structure) -> Figure:
     figure, (axes,) = new_figure(COLUMN * (len(kept) - 1) + 4.2, height + 1.1)
     axes.set_axis_off()
     connections = sum(matrix.nnz for matrix in weights)
+    signs = [layer.signs_only for layer in network.layers]
+    scaled = spread_of(network)
     for number, matrix in enumerate(weights):
-        signs = network.layers[number].signs_only
-        _draw_weights(axes, number, matrix, places, connections, unit=signs)
+        sizes = np.abs(matrix.data.astype(float))
+        if number == 0 and scaled is not None:
+            sizes = sizes * scaled[kept[0]][matrix.coords[0]]
+        _draw_weights(
+            axes, number, matrix, np.ones_like(sizes) if signs[number] else sizes, places, connections
+        )
     sizes = [float(np.clip(height * 72 / max(nodes.size, 1) * 0.55, 3.0, 13.0)) for nodes in kept]
     biases = [layer.bias[mask] for layer, mask in zip(network.layers, masks[1:], strict=True)]
     _draw_nodes(axes, places, biases, sizes)
     if connections <= NUMBERED:
+        counted = [matrix for matrix, free in zip(weights, signs, strict=True) if not free]
+        _number_weights(axes, counted, places, height)
         _number_biases(axes, places, biases)
     matters, _ = importance(network)
     called = input_names(network)
@@ -107,17 +117,18 @@ def _draw_weights(
     axes: Axes,
     number: int,
     matrix: sparse.coo_array,
+    sizes: np.ndarray,
     places: Sequence[np.ndarray],
     connections: int,
-    unit: bool,
 ) -> None:
+    """Draw the lines of a layer, wide ones on top; sizes that are all alike give lines of a middle width."""
     from matplotlib.collections import LineCollection
 
     if matrix.nnz == 0:
         return
     rows, columns = matrix.coords
-    sizes = np.abs(matrix.data.astype(float))
-    share = np.sqrt(sizes / sizes.max())
+    alike = sizes.min() == sizes.max()
+    share = np.full(sizes.size, 0.4) if alike else np.sqrt(sizes / sizes.max())
     # Many lines must be thin, or they would cover each other.
     widest = float(np.clip(60 / connections**0.6, 1.4, 5.0))
     order = np.argsort(share)
@@ -125,20 +136,32 @@ def _draw_weights(
     ends = np.column_stack([np.full(rows.size, number + 1), places[number + 1][columns]])
     lines = LineCollection(
         list(np.stack([starts, ends], axis=1)[order]),
-        linewidths=(np.full(rows.size, 0.4 * widest) if unit else 0.3 + widest * share)[order],
+        linewidths=(0.3 + widest * share)[order],
         colors=[BLUE if value > 0 else ORANGE for value in matrix.data[order]],
         alpha=float(np.clip(3 / connections**0.25, 0.5, 0.9)),
         zorder=1,
     )
     axes.add_collection(lines)
-    if connections > NUMBERED or unit:
-        return
-    for at, (start, end, value) in enumerate(zip(starts, ends, matrix.data, strict=True)):
-        # Neighbours are written at different distances, so that they do not cover each other.
-        x, y = start + (0.28 + 0.16 * (at % 3)) * (end - start)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.9}
-        text = f"{value:.3g}"
-        axes.text(x, y, text, fontsize=8, ha="center", va="center", color=GREY, bbox=box, zorder=2)
+
+
+def _number_weights(
+    axes: Axes, weights: Sequence[sparse.coo_array], places: Sequence[np.ndarray], height: float
+) -> None:
+    """Write weights on their lines, each where it is farthest from those already written."""
+    written = np.empty((0, 2))
+    # A number is about as wide as half an inch and as high as a sixth.
+    unit = np.array([COLUMN / 0.5, height / 0.16])
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.9}
+    for number, matrix in enumerate(weights):
+        for row, column, value in zip(*matrix.coords, matrix.data, strict=True):
+            start = np.array([number, places[number][row]])
+            end = np.array([number + 1, places[number + 1][column]])
+            spots = start + np.linspace(0.2, 0.75, 12)[:, None] * (end - start)
+            gaps = np.abs((spots[:, None] - written[None]) * unit).max(axis=2).min(axis=1, initial=3.0)
+            x, y = spots[int(gaps.argmax())]
+            written = np.vstack([written, [x, y]])
+            text = f"{value:.3g}"
+            axes.text(x, y, text, fontsize=8, ha="center", va="center", color=GREY, bbox=box, zorder=2)
 
 
 def _draw_nodes(
