@@ -56,6 +56,14 @@ def test_larger_weights_are_wider_and_bear_their_numbers():
     assert {"4", "-1", "0.25", "a", "b", "c", "y"} <= set(texts_of(figure))
 
 
+def test_weights_of_inputs_count_for_their_spread():
+    parts = {"weights": [[4.0], [-1.0]], "bias": None, "signs": [1]}
+    plain, scaled = Network.fused(**parts), Network.fused(**parts, details={"spread": [0.01, 100.0]})
+    for network, wide in ((plain, BLUE), (scaled, ORANGE)):
+        first = lines_of(network.plot())[0]
+        assert to_hex(first.get_colors()[int(np.argmax(first.get_linewidths()))]).upper() == wide
+
+
 def test_names_are_those_of_the_user():
     names = [f"column {i}" for i in range(10)]
     network = fused(features=names)

@@ -56,12 +56,10 @@ def graph(network: Structure) -> Figure:
     signs = [layer.signs_only for layer in network.layers]
     scaled = spread_of(network)
     for number, matrix in enumerate(weights):
-        sizes = np.abs(matrix.data.astype(float))
+        matter = np.abs(matrix.data.astype(float))
         if number == 0 and scaled is not None:
-            sizes = sizes * scaled[kept[0]][matrix.coords[0]]
-        _draw_weights(
-            axes, number, matrix, np.ones_like(sizes) if signs[number] else sizes, places, connections
-        )
+            matter = matter * scaled[kept[0]][matrix.coords[0]]
+        _draw_weights(axes, number, matrix, matter, places, connections)
     sizes = [float(np.clip(height * 72 / max(nodes.size, 1) * 0.55, 3.0, 13.0)) for nodes in kept]
     biases = [layer.bias[mask] for layer, mask in zip(network.layers, masks[1:], strict=True)]
     _draw_nodes(axes, places, biases, sizes)
