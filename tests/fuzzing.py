@@ -11,6 +11,7 @@ import pickle
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from networks import NETWORKS
 
 from thresher import files
-from thresher.errors import ModelFileError
+from thresher.errors import DataError, ModelFileError
 from thresher.network import Network
 
 # Beyond what the interpreter itself maps. The widest network that a file may hold takes 700 MB.
@@ -263,7 +264,8 @@ def check(network: Network, size: int) -> str | None:
     if not all(layer.weights.has_canonical_format for layer in network.layers):
         return "weights out of order"
     if network.inputs < 1_000:
-        network.predict(np.ones((2, network.inputs), dtype=np.float32) * 1e-3)
+        with suppress(DataError):  # damaged weights may be so large that answers overflow
+            network.predict(np.ones((2, network.inputs), dtype=np.float32) * 1e-3)
     return None
 
 

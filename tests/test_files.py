@@ -314,6 +314,7 @@ def test_details_are_copied_and_do_not_count():
     details["inner"]["x"].append(2)
     assert network.details == {"target": "y", "columns": ["a", "b"], "inner": {"x": [1]}}
     assert network.equals(sample())
+    assert Network(network.layers, details=None).details == {}
     itself: dict = {}
     itself["again"] = itself
     with pytest.raises(ParameterError, match="deeply"):

@@ -139,6 +139,15 @@ def test_python_computes_what_the_network_does(name):
         assert np.allclose(proba, network.predict_proba(X), rtol=1e-9, atol=1e-12)
 
 
+def test_python_decides_ties_as_the_network_does():
+    X = np.array([[0.0], [0.49], [0.5], [0.51], [-0.5]])
+    for link in ("logistic", "identity"):
+        network = Network.fused([[1.0, -1.0]], None, [1, -1], classes=["a", "b"], link=link)
+        space = {}
+        exec(network.to_python(), space)
+        assert [space["predict"](row) for row in X.tolist()] == network.predict(X).tolist()
+
+
 def test_python_holds_networks_that_no_formula_could():
     square = Layer(np.ones((2, 2)), np.zeros(2))
     deep = Network((square,) * 40)

@@ -119,7 +119,7 @@ def write(path: str | os.PathLike[str], network: Structure) -> None:
         content = to_safetensors(_tensors(network), metadata={"thresher": _config_text(network)})
         # A header of more than 100 MB would be written without complaint and refused on loading.
         if int.from_bytes(content[:8], "little") > 100_000_000:
-            raise ModelFileError("the names of its inputs and classes exceed 100 MB: shorten or drop them.")
+            raise ModelFileError("its names and details exceed 100 MB: shorten or drop them.")
         write_whole(path, content)
     except ModelFileError as error:
         raise ModelFileError(f"The network cannot be saved as {os.fspath(path)}: {error}") from error

@@ -112,6 +112,28 @@ def test_indices_of_any_size_are_read(tmp_path: Path) -> None:
     assert np.allclose(Compiled(network, tmp_path).predict(X), network.forward(X), rtol=1e-5, atol=1e-5)
 
 
+def table_of(text: str, name: str) -> np.ndarray:
+    """Read the numbers of a table as C would."""
+    body = re.search(rf"network_{name}\[\d+\] = \{{([^}}]*)\}}", text)
+    assert body is not None
+    return np.array([number.strip().rstrip("f") for number in body[1].split(",")], dtype=np.float32)
+
+
+def test_weights_come_back_to_the_last_bit() -> None:
+    rng = np.random.default_rng(0)
+    values = np.concatenate(
+        [rng.normal(size=200), 10.0 ** rng.uniform(-44, 38, size=200), [1, -2, 1e10, 3e38]]
+    )
+    weights = values.astype(np.float32)[:, None]
+    with np.printoptions(precision=2, legacy="1.13"):
+        text = Network.fused(weights, None, [1]).to_c()
+    assert np.array_equal(table_of(text, "value0"), weights[:, 0])
+    sizes = {"float": 4, "uint8_t": 1, "uint16_t": 2, "int8_t": 1}
+    tables = re.findall(r"static const (\w+) network_\w+\[(\d+)\]", text)
+    total = sum(sizes[kind] * int(length) for kind, length in tables)
+    assert f"Tables take {total:,} bytes, and hidden neurons 4 of stack." in text
+
+
 def test_index_tables_are_as_small_as_can_be() -> None:
     for width, kind in ((256, "uint8_t"), (257, "uint16_t"), (65_536, "uint16_t"), (65_537, "uint32_t")):
         weights = sparse.coo_array((np.ones(1), ([width - 1], [0])), (width, 1))

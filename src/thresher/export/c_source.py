@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 
 import numpy as np
@@ -14,7 +13,8 @@ from thresher.export.naming import c_comment, c_string, checked_name, plain_labe
 from thresher.formula import input_names
 from thresher.structure import Structure
 
-WIDTH = 100
+# Characters of a line of a table.
+WIDTH = 96
 
 PROBABILITIES = {
     "logistic": """\
@@ -83,10 +83,10 @@ def c_source(network: Structure, name: str) -> str:
     code = "\n".join(part for part in parts if part).replace("NAME_", f"{name}_")
     # Head and labels hold texts of the user's, in which NAME_ must stay what it is.
     ends = [] if network.classes is None else [_labels(network, name)]
-    return "\n".join([_head(network, used, name), code, *ends])
+    return "\n".join([_head(network, layers, used, name), code, *ends])
 
 
-def _head(network: Structure, used: np.ndarray, name: str) -> str:
+def _head(network: Structure, layers: list[CompactLayer], used: np.ndarray, name: str) -> str:
     shape = " -> ".join(map(str, (network.inputs, *network.hidden, network.outputs)))
     names = target_names(network.details, network.targets)
     if network.classes is None:
@@ -104,7 +104,11 @@ def _head(network: Structure, used: np.ndarray, name: str) -> str:
         lines += ["int NAME_class(const float *in);", "  the most probable class, a place in NAME_labels"]
     if network.link != "identity":
         lines.append("Needs expf of the standard library (-lm on some systems).")
-    lines.append("Define NAME_sum as double to add up in double precision.")
+    stack = sum(4 * layer.neurons for layer in layers[:-1])
+    lines += [
+        f"Tables take {_bytes_of_tables(layers):,} bytes, and hidden neurons {stack:,} of stack.",
+        "Define NAME_sum as double to add up in double precision.",
+    ]
     lines = [line.replace("NAME_", f"{name}_") for line in lines]
     if names is not None:
         lines += ["", "Predicts:", *(f"  {c_comment(target)}" for target in names)]
@@ -149,18 +153,34 @@ def _tables(number: int, layer: CompactLayer) -> str:
 
 def _whole(name: str, values: np.ndarray) -> str:
     """Write a table of whole numbers in the smallest type that holds them."""
-    kind = next(bits for bits in (8, 16, 32, 64) if int(values.max()) < 2**bits)
-    return _table(f"uint{kind}_t", name, map(str, values.tolist()))
+    return _table(f"uint{_bits(values)}_t", name, map(str, values.tolist()))
+
+
+def _bits(values: np.ndarray) -> int:
+    return next(bits for bits in (8, 16, 32, 64) if int(values.max()) < 2**bits)
+
+
+def _bytes_of_tables(layers: list[CompactLayer]) -> int:
+    total = 0
+    for layer in layers:
+        if layer.nonzeros:
+            total += sum(table.size * _bits(table) // 8 for table in (layer.start, layer.index))
+            total += layer.nonzeros * (1 if layer.signs_only else 4)
+        total += 4 * layer.neurons * bool(layer.bias.any())
+    return total
 
 
 def _table(kind: str, name: str, values: Iterable[str]) -> str:
     numbers = list(values)
-    body = textwrap.fill(", ".join(numbers), WIDTH, initial_indent="    ", subsequent_indent="    ")
+    each = max(1, WIDTH // (2 + max(map(len, numbers))))
+    lines = [", ".join(numbers[i : i + each]) for i in range(0, len(numbers), each)]
+    body = ",\n".join(f"    {line}" for line in lines)
     return f"static const {kind} NAME_{name}[{len(numbers)}] = {{\n{body}\n}};\n"
 
 
 def _float(value: np.float32) -> str:
-    digits = str(value)
+    """Write a number with as few digits as bring it back to the last bit; nine always do."""
+    digits = next(text for p in (6, 7, 8, 9) if np.float32(text := f"{float(value):.{p}g}") == value)
     return f"{digits}f" if "." in digits or "e" in digits else f"{digits}.0f"
 
 
