@@ -165,6 +165,13 @@ def test_names_of_functions_are_checked():
         with pytest.raises(ParameterError, match="name="):
             fused().to_python(bad)
     assert "def lambda_(row)" in fused().to_python("lambda")
+    wide = random_network((60, 3, 3), density=1.0, classes=[1, 2, 3], link="softmax")
+    X = rows_for(wide)
+    for taken in ("max", "sum", "math", "CLASSES"):
+        space = {}
+        exec(wide.to_python(taken), space)
+        assert [space[f"{taken}_"](row) for row in X.tolist()] == wide.predict(X).tolist()
+        assert len(space[f"{taken}__proba"](X[0].tolist())) == 3
 
 
 def test_columns_of_one_name_are_told_apart():

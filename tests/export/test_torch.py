@@ -56,6 +56,13 @@ def test_odd_texts_enter_as_literals():
     assert made_by(source)["lambda_"]()(torch.ones(1, 10, dtype=torch.float64)).shape == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["torch", "nn", "SparseLinear", "LINK", "super", "int"])
+def test_names_that_are_taken_are_changed(name):
+    network = NETWORKS["sparse and wide"]
+    module = made_by(exported(network, "torch", name).decode("ascii"))[f"{name}_"]()
+    assert module(as_tensor(network, rows_for(network))).shape == (40, 2)
+
+
 def test_sparse_layers_hold_their_nonzeros_alone():
     network = NETWORKS["sparse and wide"]
     module = network.to_torch()

@@ -6,6 +6,7 @@ import json
 import keyword
 import math
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,16 @@ def suggested_name(text: str) -> str:
     return joined[:LONGEST].rstrip("_") or "network"
 
 
-def python_name(name: str) -> str:
-    """Return a checked name as it may be used in Python."""
+def python_name(name: str, taken: Collection[str]) -> str:
+    """Return a checked name as it may be used in Python, beside names that are taken.
+
+    Examples
+    --------
+    >>> python_name("digits", {"max"}), python_name("lambda", {"max"}), python_name("max", {"max"})
+    ('digits', 'lambda_', 'max_')
+    """
     checked = checked_name(name)
-    return f"{checked}_" if keyword.iskeyword(checked) else checked
+    return f"{checked}_" if keyword.iskeyword(checked) or checked in taken else checked
 
 
 def c_string(text: str) -> str:

@@ -7,6 +7,8 @@ from thresher.export.naming import plain_labels, python_name
 from thresher.formula import input_names, walk
 from thresher.structure import Structure
 
+TAKEN = {"CLASSES", "abs", "int", "math", "max", "min", "sum"}
+
 
 def python_source(network: Structure, name: str) -> str:
     """Write the source of a function that takes one row and predicts.
@@ -14,7 +16,7 @@ def python_source(network: Structure, name: str) -> str:
     Every neuron is computed once, on a line of its own, so any network can be written. What comes from the
     user (names of columns, labels) enters as literals only.
     """
-    name = python_name(name)
+    name = python_name(name, TAKEN)
     # A name that comes twice cannot be looked up, so rows are then sequences.
     named = network.features is not None and len(set(network.features)) == network.inputs
     called = input_names(network)

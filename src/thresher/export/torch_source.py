@@ -12,6 +12,8 @@ from thresher.structure import Structure
 if TYPE_CHECKING:
     import torch
 
+TAKEN = {"CLASSES", "FEATURES", "LINK", "SparseLinear", "annotations", "int", "nn", "super", "torch"}
+
 
 def torch_source(network: Structure, name: str) -> str:
     """Write the source of a file with a function that makes the module of :meth:`Network.to_torch`.
@@ -24,7 +26,7 @@ def torch_source(network: Structure, name: str) -> str:
     from thresher.export import sparse_linear
     from thresher.export.torch_module import torch_module
 
-    name = python_name(name)
+    name = python_name(name, TAKEN)
     module = torch_module(network)
     shape = " -> ".join(map(str, (network.inputs, *network.hidden, network.outputs)))
     lines = [
