@@ -10,7 +10,7 @@ import pytest
 from networks import NETWORKS, ODD_NAMES, fused, random_network, rows_for
 
 from thresher.errors import ParameterError
-from thresher.formula import input_names
+from thresher.formula import input_names, printable
 from thresher.network import Layer, Network
 
 
@@ -47,8 +47,7 @@ def test_the_text_computes_what_the_network_does(name):
     called = input_names(network)
     looked_up = {i: f"v{i}_" for i in range(network.inputs)}
     for i in sorted(looked_up, key=lambda i: -len(called[i])):
-        plain = called[i].replace("\n", "\\n").replace("\t", "\\t")
-        rights = [line.replace(f"[{plain}]", f" {looked_up[i]} ") for line in rights]
+        rights = [line.replace(f"[{printable(called[i])}]", f" {looked_up[i]} ") for line in rights]
         if called[i].isidentifier() and called[i] not in ("relu", "sigmoid"):
             rights = [re.sub(rf"\b{called[i]}\b", looked_up[i], line) for line in rights]
     X = rows_for(network, 10)

@@ -121,6 +121,8 @@ def test_a_description_stays_short():
     assert "formula" not in wide.describe()
     odd = fused(features=ODD_NAMES, classes=list("ab"), link="logistic").describe()
     assert "line\n" not in odd
+    assert "\x1b" not in odd
+    odd.encode("utf-8")  # a surrogate on its own could not be printed
     many = random_network((3, 30), classes=range(30), link="softmax").describe()
     assert "30 classes: 0, 1, 2, 3, 4, 5, 6, 7, 8, ..., 29" in many
 

@@ -86,7 +86,7 @@ def text(network: Structure, names: Sequence[str] | None, digits: int) -> str:
         sums = [f"sigmoid({total})" for total in sums]
     return "\n".join(
         f"{left} = {total}"
-        for left, total in zip(_left_sides(network, _in_brackets, _printable), sums, strict=True)
+        for left, total in zip(_left_sides(network, _in_brackets, printable), sums, strict=True)
     )
 
 
@@ -198,13 +198,13 @@ def _latex_number(value: float, digits: int) -> str:
     return rf"{mantissa} \times 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
-def _printable(name: str) -> str:
-    """Write what would break a line, or cannot be seen, as its escape."""
+def printable(name: str) -> str:
+    """Write what would break a line, steer a terminal, or cannot be seen, as its escape."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
 def _in_brackets(name: str) -> str:
-    return name if name.isidentifier() and name not in RESERVED else f"[{_printable(name)}]"
+    return name if name.isidentifier() and name not in RESERVED else f"[{printable(name)}]"
 
 
 def _latex_name(name: str) -> str:
@@ -213,5 +213,5 @@ def _latex_name(name: str) -> str:
         return f"{numbered[1]}_{{{numbered[2]}}}"
     if re.fullmatch(r"[A-Za-z]", name):
         return name
-    escaped = "".join(LATEX_ESCAPES.get(character, character) for character in _printable(name))
+    escaped = "".join(LATEX_ESCAPES.get(character, character) for character in printable(name))
     return rf"\mathrm{{{escaped}}}" if re.fullmatch(r"\w+", name) else rf"\text{{{escaped}}}"

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from thresher.details import target_names
 from thresher.errors import DataError, ParameterError
-from thresher.formula import input_names, text
+from thresher.formula import input_names, printable, text
 from thresher.forward import checked, outputs
 from thresher.layer import Layer, live
 from thresher.structure import Structure
@@ -174,10 +174,10 @@ def _formula_lines(formula: str) -> list[str]:
 
 def _purpose(network: Structure) -> str:
     names = target_names(network.details, network.targets)
-    of = "" if names is None else f" of {', '.join(names)}"
+    of = "" if names is None else f" of {', '.join(map(_cut, names))}"
     if network.classes is None:
         return f"regression{of}" if network.outputs == 1 else f"regression{of} ({network.outputs} targets)"
-    labels = [str(label) for label in network.classes.tolist()]
+    labels = [_cut(str(label)) for label in network.classes.tolist()]
     listed = ", ".join(labels if len(labels) <= 10 else [*labels[:9], "...", labels[-1]])
     return f"classification{of} ({len(labels)} classes: {listed})"
 
@@ -204,5 +204,5 @@ def _input_lines(inputs: list[dict[str, Any]]) -> list[str]:
 
 
 def _cut(name: str) -> str:
-    name = " ".join(name.split())
+    name = printable(" ".join(name.split()))
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."

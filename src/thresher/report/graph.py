@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.details import target_names
-from thresher.formula import input_names
+from thresher.formula import input_names, printable
 from thresher.layer import live
 from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
 from thresher.structure import Structure
@@ -236,9 +236,10 @@ def _output_names(network: Structure) -> list[str]:
 
 
 def _cut(name: str) -> str:
+    name = printable(" ".join(name.split()))
+    name = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
     # A dollar sign would begin mathematics.
-    name = " ".join(name.split()).replace("$", r"\$")
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    return name.replace("$", r"\$")
 
 
 def _heads(axes: Axes, network: Structure, kept: Sequence[np.ndarray]) -> None:
