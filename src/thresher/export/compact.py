@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,11 +46,6 @@ class CompactLayer:
     def nonzeros(self) -> int:
         """How many weights there are."""
         return int(self.value.size)
-
-    def each(self) -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-        """Yield indices, values and bias of every neuron."""
-        for (begin, end), bias in zip(pairwise(self.start.tolist()), self.bias.tolist(), strict=True):
-            yield self.index[begin:end], self.value[begin:end], bias
 
 
 def compact(
