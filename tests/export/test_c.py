@@ -82,6 +82,14 @@ def test_c_computes_what_the_network_does(name: str, flags: tuple[str, ...], tmp
 
 
 @needs_gcc
+def test_ten_thousand_images_get_the_labels_of_the_network(tmp_path: Path) -> None:
+    network = random_network((784, 30, 10), density=0.04, classes=range(10), link="softmax")
+    images = np.random.default_rng(3).random((10_000, 784), dtype=np.float32)
+    assert np.array_equal(Compiled(network, tmp_path).classes(images), network.predict(images))
+    assert len(set(network.predict(images))) > 3
+
+
+@needs_gcc
 def test_probabilities_far_out_are_finite(tmp_path: Path) -> None:
     for name, link, classes in (("two", "logistic", [0, 1]), ("many", "softmax", [0, 1, 2])):
         outputs = 1 if link == "logistic" else 3
