@@ -64,6 +64,7 @@ def test_inspect_gives_one_json_document(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_inspect_draws(model: Path, tmp_path: Path, suffix: str) -> None:
+    fused(features=[f"\u5e74\u9f62 {i}" for i in range(10)]).save(model)
     path = tmp_path / f"graph{suffix}"
     result = invoke("inspect", model, "--plot", path, "--quiet")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
@@ -62,12 +64,13 @@ def run_inspect(
 
 
 def _draw(network: Network, path: Path) -> None:
-    import io
-
     from thresher.files import write_whole
 
     content = io.BytesIO()
-    network.plot().savefig(content, format=path.suffix.lower()[1:], dpi=150, facecolor="white")
+    with warnings.catch_warnings():
+        # A letter that the font lacks is drawn as a box, which says enough.
+        warnings.filterwarnings("ignore", message="Glyph")
+        network.plot().savefig(content, format=path.suffix.lower()[1:], dpi=150, facecolor="white")
     try:
         write_whole(path, content.getvalue())
     except OSError as error:
