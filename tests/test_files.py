@@ -13,7 +13,7 @@ from safetensors.numpy import save as to_safetensors
 from scipy import sparse
 
 from thresher import files
-from thresher.errors import ModelFileError
+from thresher.errors import ModelFileError, ParameterError
 from thresher.network import Layer, Network
 
 
@@ -51,6 +51,7 @@ NETWORKS = {
     "deep": deep(),
     "linear": Network((Layer(np.array([[0.0], [2.0]]), np.zeros(1)),)),
     "empty": Network.fused(np.zeros((3, 2)), None, [1, -1]),
+    "details": sample(details={"target": "y", "encoding": {"a": ["red", None, 1.5, True, {}]}, "\u00e9": []}),
 }
 
 
@@ -75,6 +76,7 @@ def test_what_is_saved_is_what_is_loaded(name, path):
     assert np.array_equal(loaded.predict(X), network.predict(X))
     assert loaded.predict(X).dtype.kind == network.predict(X).dtype.kind
     assert loaded.nonzeros == network.nonzeros
+    assert loaded.details == network.details
 
 
 def test_the_same_network_gives_the_same_bytes(path):
@@ -183,6 +185,10 @@ def whole(*values):
     return np.array(values, dtype=np.int64)
 
 
+def nested(levels):
+    return {"inside": nested(levels - 1)} if levels else {}
+
+
 DAMAGE = {
     "nothing": (b"", "damaged"),
     "text": (b"hello, this is no model file at all", "damaged"),
@@ -227,6 +233,10 @@ DAMAGE = {
         "NaN",
     ),
     "classes as text": (content(classes={"dtype": "int64", "values": ["1", "2"]}), "int64"),
+    "details missing": (content(details=None), "mapping"),
+    "details as a list": (content(details=[1]), "mapping"),
+    "deep details": (content(details=nested(25)), "deeply"),
+    "very deep details": (content(details=nested(900)), "deeply"),
     "few features": (content(features=["a"]), "names"),
     "features as numbers": (content(features=[1, 2, 3, 4, 5]), "names"),
     "features as text": (content(features="abcde"), "names"),
@@ -242,6 +252,10 @@ DAMAGE = {
     "infinite weight": (content({"layer0.values": floats(1, np.inf, 1, 1)}), "finite"),
     "infinite bias": (content({"layer0.bias_values": floats(1, -np.inf)}), "finite"),
     "zero weight": (content({"layer0.values": floats(1, 0, 1, 1)}), "not zero"),
+    "more indices than room": (
+        content({"layer1.bias_indices": whole(0, 1), "layer1.bias_values": floats(1, 1)}),
+        "room for 1",
+    ),
     "few values": (content({"layer0.values": floats(1, 1, 1)}), "same length"),
     "a table": (content({"layer0.values": floats(1, 1, 1, 1).reshape(2, 2)}), "vectors"),
     "a number": (content({"layer0.values": np.array(1.0)}), "vectors"),
@@ -276,85 +290,32 @@ def test_an_absurd_width_allocates_nothing(path):
             tracemalloc.stop()
 
 
-def mutate(data, rng):
-    """Change bytes in the header or in the tensors of a file, or cut or repeat a part of it."""
-    data = bytearray(data)
-    header = 8 + int.from_bytes(data[:8], "little")
-    for _ in range(rng.integers(1, 3)):
-        low, high = (0, header) if rng.random() < 0.5 else (header, len(data))
-        place = min(int(rng.integers(low, max(high, low + 1))), len(data) - 1)
-        kind = rng.integers(0, 8)
-        if kind < 3:
-            data[place] ^= 1 << int(rng.integers(0, 8))
-        elif kind < 5:
-            data[place] = int(rng.integers(0, 256))
-        elif kind == 5:
-            data[place] = int(rng.choice(list(b'0123456789-,:"[]{}')))
-        elif kind == 6:
-            data[place:place] = data[place : place + int(rng.integers(1, 9))]
-        else:
-            del data[place : place + int(rng.integers(1, 9))]
-    return bytes(data)
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [
+        ([("a", 1)], "mapping"),
+        ({"a": {1: 2}}, r"details\['a'\] has a key"),
+        ({"a": [0, np.float64(1.0)]}, r"details\['a'\]\[1\] is '1.0' of type float64"),
+        ({"a": float("nan")}, "finite"),
+        ({"a": {1, 2}}, "convert"),
+        ({"a": b"x"}, "bytes"),
+        (nested(25), "deeply"),
+    ],
+    ids=str,
+)
+def test_details_that_no_file_can_hold_are_refused_at_once(details, words):
+    with pytest.raises(ParameterError, match=words):
+        sample(details=details)
 
 
-STRANGE = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    7,
-    2**31,
-    2**63,
-    10**30,
-    0.5,
-    1e308,
-    "",
-    "object",
-    "softmax",
-    [],
-    [[]],
-    {},
-    ["a", 1],
-    [5, 4, 1],
-]
-
-
-def mutate_config(rng):
-    """A file that safetensors finds whole, with one or two strange things in its configuration or tensors."""
-    change = {str(rng.choice(sorted(files.CONFIG_KEYS))): STRANGE[rng.integers(len(STRANGE))]}
-    if rng.random() < 0.3:
-        classes = {
-            "dtype": str(rng.choice(list(files.LABEL_TYPES))),
-            "values": [STRANGE[i] for i in rng.integers(len(STRANGE), size=2)],
-        }
-        change = {"classes": classes, "link": "logistic"}
-    tensors = {}
-    if rng.random() < 0.5:
-        name = f"layer{rng.integers(2)}.{rng.choice(files.PARTS)}"
-        numbers = rng.choice([-1, 0, 1, 2, 3, 19, 2**40], size=rng.integers(0, 6))
-        tensors[name] = numbers.astype(rng.choice(["i8", "f8", "f4", "u1"]))
-    return content(tensors, **change)
-
-
-def test_no_mutated_file_does_anything_but_load_or_raise(path):
-    rng = np.random.default_rng(0)
-    originals = []
-    for network in NETWORKS.values():
-        network.save(path)
-        originals.append(path.read_bytes())
-    outcomes = {"loaded": 0, "refused": 0}
-    for trial in range(600):
-        data = mutate_config(rng) if trial % 3 == 0 else mutate(originals[trial % len(originals)], rng)
-        path.write_bytes(data)
-        try:
-            network = Network.load(path)
-        except ModelFileError:
-            outcomes["refused"] += 1
-            continue
-        outcomes["loaded"] += 1
-        assert network.nonzeros <= network.size
-        assert sum(layer.weights.nnz for layer in network.layers) * 8 <= len(data)
-        assert all(layer.weights.has_canonical_format for layer in network.layers)
-    # Neither outcome is rare, or the mutations would test nothing.
-    assert min(outcomes.values()) > 20
+def test_details_are_copied_and_do_not_count():
+    details = {"target": "y", "columns": ("a", "b"), "inner": {"x": [1]}}
+    network = sample(details=details)
+    details["inner"]["x"].append(2)
+    assert network.details == {"target": "y", "columns": ["a", "b"], "inner": {"x": [1]}}
+    assert network.equals(sample())
+    assert Network(network.layers, details=None).details == {}
+    itself: dict = {}
+    itself["again"] = itself
+    with pytest.raises(ParameterError, match="deeply"):
+        sample(details=itself)

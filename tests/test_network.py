@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from thresher import network as network_module
+from thresher import forward
 from thresher.errors import DataError, ParameterError
 from thresher.network import Layer, Network
 
@@ -92,7 +93,7 @@ def test_chunks_of_rows_change_nothing(make, monkeypatch):
     X = make(np.random.default_rng(4).normal(size=(23, 6)))
     whole = network.forward(X)
     for numbers in (1, 12, 40, 100):
-        monkeypatch.setattr(network_module, "CHUNK_NUMBERS", numbers)
+        monkeypatch.setattr(forward, "CHUNK_NUMBERS", numbers)
         assert np.allclose(network.forward(X), whole, rtol=1e-14, atol=1e-14)
 
 
@@ -110,7 +111,7 @@ def peak_of(action):
 
 
 def test_a_read_only_memory_map_is_read_in_chunks(tmp_path, monkeypatch):
-    monkeypatch.setattr(network_module, "CHUNK_NUMBERS", 2**14)
+    monkeypatch.setattr(forward, "CHUNK_NUMBERS", 2**14)
     rows, columns = 20_000, 64
     np.save(tmp_path / "X.npy", np.random.default_rng(5).normal(size=(rows, columns)).astype(np.float32))
     network = random_network((columns, 8, 1))
@@ -376,8 +377,7 @@ def test_summary_tells_the_numbers():
 
 
 def changed(network, **change):
-    parts = {name: getattr(network, name) for name in ("layers", "classes", "link", "features")}
-    return Network(**{**parts, **change})
+    return replace(network, **change)
 
 
 def test_equals_sees_every_difference():

@@ -35,6 +35,10 @@ class ModelFileError(ThresherError, OSError):
     """A model file that is missing, damaged, or of another version."""
 
 
+class MissingExtraError(ThresherError, ImportError):
+    """A package that only some of Thresher's functions need, and that is not installed."""
+
+
 class InterruptedFitWarning(UserWarning):
     """A fit stopped by the user; the best network found so far is kept."""
 

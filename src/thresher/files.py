@@ -9,8 +9,8 @@ Format version 1. For layer ``i`` (from 0) four tensors of one dimension each:
 
 The header's metadata has one entry, ``thresher``, a JSON object: ``version``, ``widths`` (from the inputs to
 the outputs), ``signs_only`` (one boolean for each layer), ``link``, ``classes`` (null, or ``dtype`` and
-``values``) and ``features`` (null, or a list of names). Nothing in a file is ever executed, and nothing is
-used before it is checked.
+``values``), ``features`` (null, or a list of names) and ``details`` (an object with anything in it). Nothing
+in a file is ever executed, and nothing is used before it is checked.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 from scipy import sparse
 
-from thresher.errors import ModelFileError
+from thresher.details import plain_copy
+from thresher.errors import ModelFileError, ParameterError
 
 if TYPE_CHECKING:
-    from thresher.network import Network
+    from thresher.structure import Structure
 
 VERSION = 1
 
@@ -39,7 +40,7 @@ VERSION = 1
 MAX_WIDTHS = 2**24
 
 PARTS = ("indices", "values", "bias_indices", "bias_values")
-CONFIG_KEYS = {"version", "widths", "signs_only", "link", "classes", "features"}
+CONFIG_KEYS = {"version", "widths", "signs_only", "link", "classes", "features", "details"}
 
 # What a label may be in JSON, by the type of the array of labels.
 LABEL_TYPES: dict[str, tuple[type, ...]] = {
@@ -58,6 +59,7 @@ class Stored(NamedTuple):
     classes: np.ndarray | None
     link: str
     features: tuple[str, ...] | None
+    details: dict[str, Any]
 
 
 def label_type(labels: np.ndarray) -> str:
@@ -98,14 +100,14 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
             os.close(folder)
 
 
-def write(path: str | os.PathLike[str], network: Network) -> None:
+def write(path: str | os.PathLike[str], network: Structure) -> None:
     """Save a network as a model file.
 
     Parameters
     ----------
     path : str or path
         Where to; a file already there is replaced.
-    network : Network
+    network : Structure
         What to save.
 
     Raises
@@ -117,7 +119,7 @@ def write(path: str | os.PathLike[str], network: Network) -> None:
         content = to_safetensors(_tensors(network), metadata={"thresher": _config_text(network)})
         # A header of more than 100 MB would be written without complaint and refused on loading.
         if int.from_bytes(content[:8], "little") > 100_000_000:
-            raise ModelFileError("the names of its inputs and classes exceed 100 MB: shorten or drop them.")
+            raise ModelFileError("its names and details exceed 100 MB: shorten or drop them.")
         write_whole(path, content)
     except ModelFileError as error:
         raise ModelFileError(f"The network cannot be saved as {os.fspath(path)}: {error}") from error
@@ -127,7 +129,7 @@ def write(path: str | os.PathLike[str], network: Network) -> None:
         ) from error
 
 
-def _tensors(network: Network) -> dict[str, np.ndarray]:
+def _tensors(network: Structure) -> dict[str, np.ndarray]:
     tensors = {}
     for number, layer in enumerate(network.layers):
         rows = np.repeat(np.arange(layer.inputs, dtype=np.int64), np.diff(layer.weights.indptr))
@@ -138,7 +140,7 @@ def _tensors(network: Network) -> dict[str, np.ndarray]:
     return tensors
 
 
-def _config_text(network: Network) -> str:
+def _config_text(network: Structure) -> str:
     widths = [network.inputs, *network.hidden, network.outputs]
     _check_widths(widths)
     classes = None
@@ -152,6 +154,7 @@ def _config_text(network: Network) -> str:
         "link": network.link,
         "classes": classes,
         "features": None if network.features is None else list(network.features),
+        "details": network.details,
     }
     try:
         return json.dumps(config, allow_nan=False)
@@ -195,7 +198,7 @@ def read(path: str | os.PathLike[str]) -> Stored:
         ) from error
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read ({_reason(error)}).") from error
-    return Stored(layers, config["classes"], config["link"], config["features"])
+    return Stored(layers, config["classes"], config["link"], config["features"], config["details"])
 
 
 def _reason(error: Exception) -> str:
@@ -231,6 +234,10 @@ def _config(metadata: dict[str, str] | None) -> dict[str, Any]:
         if not _all_of(config["features"], (str,)):
             raise ModelFileError("features should be a list of names.")
         config["features"] = tuple(config["features"])
+    try:
+        plain_copy(config["details"])
+    except ParameterError as error:
+        raise ModelFileError(str(error)) from None
     return config
 
 
@@ -306,6 +313,8 @@ def _entries(file: Any, index_name: str, value_name: str, room: int) -> tuple[np
     shape = index_view.get_shape()
     if len(shape) != 1 or shape != value_view.get_shape():
         raise ModelFileError(f"{index_name} and {value_name} should be vectors of the same length.")
+    if shape[0] > room:
+        raise ModelFileError(f"{index_name} holds {shape[0]:,} indices, but there is room for {room:,}.")
     indices, values = file.get_tensor(index_name), file.get_tensor(value_name)
     if indices.size and (indices[0] < 0 or indices[-1] >= room or not (indices[1:] > indices[:-1]).all()):
         raise ModelFileError(f"{index_name} should ascend, each index once, from 0 to {room - 1:,} at most.")

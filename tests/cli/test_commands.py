@@ -38,6 +38,8 @@ def modules_after(*args: str) -> set[str]:
         ("--help",),
         ("demo", "--help"),
         ("reproduce", "--help"),
+        ("inspect", "--help"),
+        ("export", "--help"),
         ("--version",),
         ("reproduce", "table-1", "--dry-run"),
     ],
@@ -46,7 +48,7 @@ def test_help_and_lists_load_nothing_heavy(args: tuple[str, ...]) -> None:
     assert modules_after(*args) == set()
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("reproduce",)])
+@pytest.mark.parametrize("command", [(), ("demo",), ("reproduce",), ("inspect",), ("export",)])
 def test_every_help_has_an_example(command: tuple[str, ...]) -> None:
     result = invoke(*command, "--help")
     assert result.exit_code == 0

@@ -123,3 +123,67 @@ def reproduce(
             solvers=names(solvers),
         )
         run_reproduce(experiment, choices, out, dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+
+
+Model = Annotated[Path, typer.Argument(help="A model file, by custom ending in .thresher.", metavar="MODEL")]
+
+
+@app.command(
+    epilog="Example: thresher inspect digits.thresher --plot digits.png\n\n"
+    "Example: thresher inspect diabetes.thresher --write latex"
+)
+def inspect(
+    model: Model,
+    write: Annotated[
+        str | None,
+        typer.Option(
+            help="Print the network itself instead: formula, latex, sympy or python.", metavar="HOW"
+        ),
+    ] = None,
+    digits: Annotated[str, typer.Option(help="Significant digits of a formula, 1 to 17.", metavar="N")] = "4",
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the graph to a .png, .svg or .pdf file.", metavar="FILE")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Tell what a network is made of, which inputs it uses and how much each matters."""
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Nothing was changed. Run it again with:"):
+        from thresher.cli.inspect import run_inspect
+        from thresher.cli.values import whole_number
+
+        precision = whole_number("--digits", digits, least=1)
+        run_inspect(model, write, precision, plot, as_json=as_json, quiet=quiet)
+
+
+@app.command(
+    epilog="Example: thresher export digits.thresher --to c --name digits --out digits.c\n\n"
+    "Example: thresher export digits.thresher --to json --out -"
+)
+def export(
+    model: Model,
+    to: Annotated[str, typer.Option("--to", help="c, onnx, torch or json.", metavar="FORMAT")],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", help="File to write, - for standard output; by default beside MODEL.", metavar="FILE"
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(help="What functions in the file are called after; by default MODEL.", metavar="NAME"),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a network as C source, ONNX, torch source or JSON, for use without Thresher."""
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "No file was left half-written. Run it again with:"):
+        from thresher.cli.export import run_export
+
+        run_export(model, to, out, name, as_json=as_json, quiet=quiet)

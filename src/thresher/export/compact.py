@@ -1,0 +1,90 @@
+"""A network without the parts that can do nothing, as every export starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from thresher.errors import ParameterError
+from thresher.layer import live
+from thresher.structure import Structure
+
+
+@dataclass(frozen=True)
+class CompactLayer:
+    """The live neurons of a layer, each with its weights one after the other.
+
+    Attributes
+    ----------
+    start : ndarray of shape (neurons + 1,)
+        Where the weights of each neuron begin.
+    index : ndarray of shape (nonzeros,)
+        Which input each weight multiplies, as live ones are numbered; columns of X in the first layer where
+        `compact` was asked to keep them.
+    value : ndarray of shape (nonzeros,)
+    bias : ndarray of shape (neurons,)
+    inputs : int
+        How many inputs there are to choose from.
+    signs_only : bool
+    """
+
+    start: np.ndarray
+    index: np.ndarray
+    value: np.ndarray
+    bias: np.ndarray
+    inputs: int
+    signs_only: bool
+
+    @property
+    def neurons(self) -> int:
+        """How many numbers come out."""
+        return int(self.bias.size)
+
+    @property
+    def nonzeros(self) -> int:
+        """How many weights there are."""
+        return int(self.value.size)
+
+
+def compact(
+    network: Structure, *, all_inputs: bool, dtype: type[np.floating] | None = None
+) -> tuple[np.ndarray, list[CompactLayer]]:
+    """Return the columns in use and the live part of every layer.
+
+    Parameters
+    ----------
+    network : Network
+    all_inputs : bool
+        Whether the first layer counts all inputs rather than those in use.
+    dtype : type, optional
+        What values become, by default what they are.
+
+    Raises
+    ------
+    ParameterError
+        When a value is too large for that type.
+    """
+    masks = live(network.layers)
+    used = np.flatnonzero(masks[0])
+    if all_inputs:
+        masks[0] = np.ones_like(masks[0])
+    layers = []
+    for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True):
+        columns = layer.weights[before][:, after].tocsc()
+        columns.sort_indices()
+        wanted = layer.weights.dtype if dtype is None else np.dtype(dtype)
+        with np.errstate(over="ignore"):
+            value, bias = columns.data.astype(wanted), layer.bias[after].astype(wanted)
+        if not (np.isfinite(value).all() and np.isfinite(bias).all()):
+            raise ParameterError(
+                f"a weight or bias exceeds {np.finfo(wanted).max:.2g}, the largest {wanted}, which this "
+                "format uses: divide that column, or the target, by a power of ten and fit again."
+            )
+        layers.append(
+            CompactLayer(
+                columns.indptr, columns.indices, value, bias, int(before.sum()), bool(layer.signs_only)
+            )
+        )
+    return used, layers

@@ -1,0 +1,53 @@
+"""A network as one JSON document: everything there is to know, in lists that any language reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from thresher._version import __version__
+from thresher.export.naming import plain_labels
+from thresher.layer import Layer
+from thresher.structure import Structure
+
+VERSION = 1
+
+
+def json_document(network: Structure) -> str:
+    """Write the network as JSON, in ASCII.
+
+    Layers come from the inputs to the outputs. ``weights`` are triples of input, neuron and weight and
+    ``biases`` pairs of neuron and bias; what is not listed is zero. Between layers, negative numbers become
+    zero. ``link`` says how outputs become answers: "logistic" and "softmax" give probabilities, and
+    "identity" with classes compares the output with 0.5.
+    """
+    document = {
+        "format": "thresher",
+        "version": VERSION,
+        "writer": f"thresher {__version__}",
+        "inputs": network.inputs,
+        "outputs": network.outputs,
+        "nonzeros": network.nonzeros,
+        "features": None if network.features is None else list(network.features),
+        "classes": None if network.classes is None else plain_labels(network.classes),
+        "link": network.link,
+        "activation": "relu",
+        "layers": [_layer(layer) for layer in network.layers],
+        "details": network.details,
+    }
+    return json.dumps(document, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    entries = layer.weights.tocoo()
+    rows, columns = entries.coords
+    biased = layer.bias.nonzero()[0]
+    return {
+        "inputs": layer.inputs,
+        "neurons": layer.neurons,
+        "signs_only": layer.signs_only,
+        "weights": [
+            list(entry) for entry in zip(rows.tolist(), columns.tolist(), entries.data.tolist(), strict=True)
+        ],
+        "biases": [list(pair) for pair in zip(biased.tolist(), layer.bias[biased].tolist(), strict=True)],
+    }

@@ -1,0 +1,129 @@
+"""One layer of a network, and which parts of a chain of layers take part in its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from thresher.errors import ParameterError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Layer:
+    """One layer of weights and biases, kept as copies in canonical form (sorted, no zeros, no duplicates).
+
+    Parameters
+    ----------
+    weights : sparse array of shape (inputs, neurons)
+        float32 stays float32; anything else becomes float64.
+    bias : ndarray of shape (neurons,)
+        Taken to the type of the weights.
+    signs_only : bool
+        Whether this is a fused output layer, whose entries of +1 and -1 are free.
+    """
+
+    weights: sparse.csr_array  # (inputs, neurons)
+    bias: np.ndarray  # (neurons,)
+    signs_only: bool = False
+
+    def __post_init__(self) -> None:
+        weights = self.weights if sparse.issparse(self.weights) else np.asarray(self.weights)
+        if weights.ndim != 2 or 0 in weights.shape or weights.dtype.kind not in "biuf":
+            raise ParameterError(
+                f"weights have shape {weights.shape} and type {weights.dtype}, but a layer needs real "
+                "numbers of shape (inputs, neurons), at least one of each."
+            )
+        dtype = np.float32 if weights.dtype == np.float32 else np.float64
+        with np.errstate(over="ignore"):  # what overflows is refused below, in words
+            canonical = sparse.csr_array(weights.astype(dtype), copy=True)
+        canonical.sum_duplicates()
+        canonical.eliminate_zeros()
+        bias = np.asarray(self.bias)
+        if bias.shape != canonical.shape[1:] or bias.dtype.kind not in "biuf":
+            raise ParameterError(
+                f"bias has shape {bias.shape} and type {bias.dtype}, but each of the {canonical.shape[1]} "
+                "neurons needs one real number."
+            )
+        with np.errstate(over="ignore"):
+            bias = bias.astype(dtype)
+        if not (np.isfinite(canonical.data).all() and np.isfinite(bias).all()):
+            raise ParameterError(
+                "a weight or bias is NaN or infinite, but a network holds finite numbers only."
+            )
+        if self.signs_only and not _are_signs(canonical):
+            raise ParameterError(
+                "signs_only=True, but signs are free only where every weight is +1 or -1 and no neuron feeds "
+                "several outputs: use signs_only=False."
+            )
+        object.__setattr__(self, "weights", canonical)
+        object.__setattr__(self, "bias", bias)
+
+    @property
+    def inputs(self) -> int:
+        """How many numbers come in."""
+        return int(self.weights.shape[0])
+
+    @property
+    def neurons(self) -> int:
+        """How many numbers go out."""
+        return int(self.weights.shape[1])
+
+    @property
+    def nonzeros(self) -> int:
+        """Weights and biases that are not zero; the signs of a fused layer are free."""
+        return (0 if self.signs_only else int(self.weights.nnz)) + int(np.count_nonzero(self.bias))
+
+    @property
+    def size(self) -> int:
+        """Weights and biases there could be; the signs of a fused layer are free."""
+        return (0 if self.signs_only else self.inputs * self.neurons) + self.neurons
+
+    def pattern(self) -> sparse.csr_array:
+        """Return the support of the weights as ones, so that sums of tiny weights cannot vanish."""
+        weights = self.weights
+        return sparse.csr_array((np.ones(weights.nnz), weights.indices, weights.indptr), shape=weights.shape)
+
+    def restricted(self, before: np.ndarray, after: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
+        """Return weights and biases between some inputs and some neurons, given as masks, in float64."""
+        return self.weights[before][:, after].astype(np.float64), self.bias[after].astype(np.float64)
+
+    def equals(self, other: Layer) -> bool:
+        """Tell whether another layer is the same to the last bit."""
+        mine, theirs = self.weights, other.weights
+        if (self.signs_only, mine.shape, mine.dtype) != (other.signs_only, theirs.shape, theirs.dtype):
+            return False
+        parts = [(getattr(mine, part), getattr(theirs, part)) for part in ("indptr", "indices", "data")]
+        return all(np.array_equal(one, two) for one, two in [(self.bias, other.bias), *parts])
+
+    def __repr__(self) -> str:
+        return f"<Layer {self.inputs} -> {self.neurons}, {self.nonzeros:,} nonzeros>"
+
+
+def live(layers: Sequence[Layer]) -> list[np.ndarray]:
+    """Return a mask for inputs, each hidden layer and outputs: what takes part in the answer.
+
+    A neuron takes part when it can be above zero and a path leads from it to an output. An output is answered
+    even when it is constant.
+
+    Examples
+    --------
+    >>> hidden = Layer(np.array([[1.0, 0.0], [0.0, 2.0]]), np.zeros(2))
+    >>> output = Layer(np.array([[3.0], [0.0]]), np.zeros(1))
+    >>> [mask.tolist() for mask in live([hidden, output])]
+    [[True, False], [True, False], [True]]
+    """
+    connected = [layer.pattern() for layer in layers]
+    awake = [np.ones(layers[0].inputs, dtype=bool)]
+    for layer, pattern in zip(layers, connected, strict=True):
+        awake.append((pattern.T @ awake[-1].astype(float) > 0) | (layer.bias > 0))
+    reaching = [np.ones(layers[-1].neurons, dtype=bool)]
+    for pattern in reversed(connected):
+        reaching.insert(0, pattern @ reaching[0].astype(float) > 0)
+    return [one & two for one, two in zip(awake[:-1], reaching[:-1], strict=True)] + reaching[-1:]
+
+
+def _are_signs(weights: sparse.csr_array) -> bool:
+    return bool((np.abs(weights.data) == 1).all() and np.diff(weights.indptr).max() <= 1)

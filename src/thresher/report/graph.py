@@ -1,0 +1,267 @@
+"""A network as a graph: inputs, neurons, outputs; width by weight, colour by sign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from thresher.details import target_names
+from thresher.formula import input_names, printable
+from thresher.layer import live
+from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
+from thresher.structure import Structure
+from thresher.summary import importance, spread_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Inches: between two columns of nodes, for a label, and at most from top to bottom.
+COLUMN, LABEL, TALLEST = 3.0, 0.19, 10.0
+LONGEST_NAME = 28
+# Graphs with no more connections than this bear the weights as numbers.
+NUMBERED = 24
+# Where not all inputs can be named, so many are.
+MOST_NAMES = 32
+
+
+@styled
+def graph(network: Structure) -> Figure:
+    """Draw the live part of a network.
+
+    Lines are as wide as the square root of the weight's size, within each layer. Where the details tell the
+    inputs' standard deviations as ``spread``, weights of inputs count for one of these. Where there are more
+    inputs than names could be read, those that matter most are named.
+
+    Parameters
+    ----------
+    network : Network
+    """
+    masks = live(network.layers)
+    kept = [np.flatnonzero(mask) for mask in masks]
+    weights = [
+        layer.weights[before][:, after].tocoo()
+        for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True)
+    ]
+    most = max(nodes.size for nodes in kept)
+    height = float(np.clip(0.36 * most + 0.4, 2.4, TALLEST))
+    places = _places(weights, [nodes.size for nodes in kept])
+    figure, (axes,) = new_figure(COLUMN * (len(kept) - 1) + 4.2, height + 1.1)
+    axes.set_axis_off()
+    connections = sum(matrix.nnz for matrix in weights)
+    signs = [layer.signs_only for layer in network.layers]
+    scaled = spread_of(network)
+    for number, matrix in enumerate(weights):
+        matter = np.abs(matrix.data.astype(float))
+        if number == 0 and scaled is not None:
+            matter = matter * scaled[kept[0]][matrix.coords[0]]
+        _draw_weights(axes, number, matrix, matter, places, connections)
+    sizes = [float(np.clip(height * 72 / max(nodes.size, 1) * 0.55, 3.0, 13.0)) for nodes in kept]
+    biases = [layer.bias[mask] for layer, mask in zip(network.layers, masks[1:], strict=True)]
+    _draw_nodes(axes, places, biases, sizes)
+    if connections <= NUMBERED:
+        counted = [matrix for matrix, free in zip(weights, signs, strict=True) if not free]
+        _number_weights(axes, counted, places, height)
+        _number_biases(axes, places, biases)
+    matters, _ = importance(network)
+    called = input_names(network)
+    _name_column(axes, places[0], 0, [called[i] for i in kept[0]], matters[kept[0]], height)
+    outputs = _output_names(network)
+    _name_column(axes, places[-1], len(places) - 1, outputs, np.ones(len(outputs)), height)
+    _heads(axes, network, kept)
+    axes.set_xlim(-1.0, len(places) - 0.35)
+    axes.set_ylim(-0.02, 1.02)
+    _legend(axes)
+    return figure
+
+
+def _places(weights: Sequence[sparse.coo_array], sizes: Sequence[int]) -> list[np.ndarray]:
+    """Give every node a height from 1 (top) to 0, so that few lines cross.
+
+    Outputs keep their order. From there to the inputs and back, each node moves to the mean of those it is
+    joined to, and the nodes of a column are then spread evenly.
+    """
+    places = [_spread(np.arange(size, dtype=float)) for size in sizes]
+    links = [abs(matrix).tocsr() for matrix in weights]
+    for _ in range(6):
+        for column in reversed(range(len(sizes) - 1)):
+            places[column] = _spread(_means(links[column], places[column + 1], places[column]))
+        for column in range(1, len(sizes) - 1):
+            places[column] = _spread(_means(links[column - 1].T.tocsr(), places[column - 1], places[column]))
+    if len(sizes) > 1:
+        places[0] = _spread(_means(links[0], places[1], places[0]))
+    return places
+
+
+def _means(links: sparse.csr_array, others: np.ndarray, own: np.ndarray) -> np.ndarray:
+    pattern = links.copy()
+    pattern.data = np.ones_like(pattern.data)
+    joined = np.asarray(pattern.sum(axis=1)).ravel()
+    return -np.where(joined > 0, pattern @ others / np.maximum(joined, 1), own)
+
+
+def _spread(order: np.ndarray) -> np.ndarray:
+    """Spread nodes evenly from top to bottom, ties in their own order."""
+    places = np.empty(order.size)
+    places[np.argsort(order, kind="stable")] = 1 - (np.arange(order.size) + 0.5) / max(order.size, 1)
+    return places
+
+
+def _draw_weights(
+    axes: Axes,
+    number: int,
+    matrix: sparse.coo_array,
+    sizes: np.ndarray,
+    places: Sequence[np.ndarray],
+    connections: int,
+) -> None:
+    """Draw the lines of a layer, wide ones on top; sizes that are all alike give lines of a middle width."""
+    from matplotlib.collections import LineCollection
+
+    if matrix.nnz == 0:
+        return
+    rows, columns = matrix.coords
+    alike = sizes.min() == sizes.max()
+    share = np.full(sizes.size, 0.4) if alike else np.sqrt(sizes / sizes.max())
+    # Many lines must be thin, or they would cover each other.
+    widest = float(np.clip(60 / connections**0.6, 1.4, 5.0))
+    order = np.argsort(share)
+    starts = np.column_stack([np.full(rows.size, number), places[number][rows]])
+    ends = np.column_stack([np.full(rows.size, number + 1), places[number + 1][columns]])
+    lines = LineCollection(
+        list(np.stack([starts, ends], axis=1)[order]),
+        linewidths=(0.3 + widest * share)[order],
+        colors=[BLUE if value > 0 else ORANGE for value in matrix.data[order]],
+        alpha=float(np.clip(3 / connections**0.25, 0.5, 0.9)),
+        zorder=1,
+    )
+    axes.add_collection(lines)
+
+
+def _number_weights(
+    axes: Axes, weights: Sequence[sparse.coo_array], places: Sequence[np.ndarray], height: float
+) -> None:
+    """Write weights on their lines, each where it is farthest from those already written."""
+    written = np.empty((0, 2))
+    # A number is about as wide as half an inch and as high as a sixth.
+    unit = np.array([COLUMN / 0.5, height / 0.16])
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.9}
+    for number, matrix in enumerate(weights):
+        for row, column, value in zip(*matrix.coords, matrix.data, strict=True):
+            start = np.array([number, places[number][row]])
+            end = np.array([number + 1, places[number + 1][column]])
+            spots = start + np.linspace(0.2, 0.75, 12)[:, None] * (end - start)
+            gaps = np.abs((spots[:, None] - written[None]) * unit).max(axis=2).min(axis=1, initial=3.0)
+            x, y = spots[int(gaps.argmax())]
+            written = np.vstack([written, [x, y]])
+            text = f"{value:.3g}"
+            axes.text(x, y, text, fontsize=8, ha="center", va="center", color=GREY, bbox=box, zorder=2)
+
+
+def _draw_nodes(
+    axes: Axes, places: Sequence[np.ndarray], biases: Sequence[np.ndarray], sizes: Sequence[float]
+) -> None:
+    """Draw inputs in grey, and neurons filled by the sign of their bias."""
+    for column, heights in enumerate(places):
+        if column == 0:
+            fills = ["#BDBDBD"] * heights.size
+        else:
+            fills = [BLUE if bias > 0 else ORANGE if bias < 0 else "white" for bias in biases[column - 1]]
+        x = np.full(heights.size, column)
+        area = sizes[column] ** 2 * (0.5 if column == 0 else 1.0)
+        edge = 0.9 if sizes[column] > 5 else 0.4
+        axes.scatter(x, heights, s=area, c=fills, edgecolors="#303030", linewidths=edge, zorder=3)
+
+
+def _number_biases(axes: Axes, places: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> None:
+    for column, (heights, values) in enumerate(zip(places[1:], biases, strict=True), start=1):
+        for y, value in zip(heights, values, strict=True):
+            if value != 0:
+                axes.annotate(
+                    f"{value:+.3g}",
+                    (column, y),
+                    xytext=(0, 8),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    fontsize=8,
+                    color=BLUE if value > 0 else ORANGE,
+                    zorder=4,
+                )
+
+
+def _name_column(
+    axes: Axes, heights: np.ndarray, column: int, names: Sequence[str], matters: np.ndarray, inches: float
+) -> None:
+    """Write names beside nodes, no more of them than can be read, with lines to where they belong."""
+    room = max(1, int(inches / LABEL))
+    room = room if heights.size <= room else min(room, MOST_NAMES)
+    chosen = np.argsort(-matters, kind="stable")[:room]
+    chosen = chosen[np.argsort(-heights[chosen], kind="stable")]
+    targets = _apart(heights[chosen], LABEL / inches)
+    side = -1 if column == 0 else 1
+    for node, y in zip(chosen, targets, strict=True):
+        moved = heights.size > room
+        x = column + side * (0.22 if moved else 0.09)
+        if moved:
+            line = [column + side * 0.02, x - side * 0.02], [heights[node], y]
+            axes.plot(*line, color="#B0B0B0", lw=0.5, zorder=0)
+        align = "right" if side < 0 else "left"
+        axes.text(x, y, _cut(names[node]), ha=align, va="center", fontsize=9 if heights.size <= 30 else 8)
+
+
+def _apart(heights: np.ndarray, gap: float) -> np.ndarray:
+    """Move heights, given from top to bottom, as little as it takes for neighbours to be a gap apart."""
+    from scipy.optimize import isotonic_regression
+
+    steps = gap * np.arange(heights.size)
+    placed = isotonic_regression(heights + steps, increasing=False).x - steps
+    # Back between top and bottom, from either end.
+    placed = np.minimum(placed, 1 - steps)
+    return np.maximum(placed, steps[::-1])
+
+
+def _output_names(network: Structure) -> list[str]:
+    if network.classes is not None:
+        labels = network.classes[1:] if network.outputs == 1 else network.classes
+        return [str(label) for label in labels.tolist()]
+    named = target_names(network.details, network.targets)
+    if named is not None:
+        return named
+    return ["y"] if network.outputs == 1 else [f"y{i}" for i in range(network.outputs)]
+
+
+def _cut(name: str) -> str:
+    name = printable(" ".join(name.split()))
+    name = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
+    # A dollar sign would begin mathematics.
+    return name.replace("$", r"\$")
+
+
+def _heads(axes: Axes, network: Structure, kept: Sequence[np.ndarray]) -> None:
+    widths = (network.inputs, *network.hidden, network.outputs)
+    for column, (nodes, width) in enumerate(zip(kept, widths, strict=True)):
+        if column == 0:
+            text = f"inputs\n{nodes.size:,} of {width:,} used"
+        elif column < len(kept) - 1:
+            text = f"neurons\n{nodes.size:,} of {width:,} alive"
+        else:
+            text = "output" if width == 1 else f"{width:,} outputs"
+        axes.text(column, 1.02, text, ha="center", va="bottom", fontsize=10, color="#303030")
+
+
+def _legend(axes: Axes) -> None:
+    from matplotlib.lines import Line2D
+
+    node: dict[str, Any] = {"marker": "o", "ls": "none", "mec": "#303030", "ms": 7}
+    handles = [
+        Line2D([], [], color=BLUE, lw=3, label="weight > 0"),
+        Line2D([], [], color=ORANGE, lw=3, label="weight < 0"),
+        Line2D([], [], mfc=BLUE, label="bias > 0", **node),
+        Line2D([], [], mfc=ORANGE, label="bias < 0", **node),
+    ]
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=4, fontsize=9)

@@ -1,0 +1,107 @@
+"""The graph of a network shows what is there, and can be read at any size."""
+
+from __future__ import annotations
+
+import io
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+from networks import NETWORKS, fused, random_network
+
+from thresher.layer import live
+from thresher.network import Network
+from thresher.report.graph import _apart, graph
+from thresher.report.style import BLUE, ORANGE
+
+
+def lines_of(figure):
+    return [each for each in figure.axes[0].collections if isinstance(each, LineCollection)]
+
+
+def texts_of(figure):
+    return [text.get_text() for text in figure.axes[0].texts]
+
+
+def drawn(figure):
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=50)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_live_weight_is_a_line_of_its_sign(name):
+    network = NETWORKS[name]
+    figure = network.plot()
+    masks = live(network.layers)
+    signs = [
+        np.sign(layer.weights[before][:, after].data)
+        for layer, before, after in zip(network.layers, masks, masks[1:], strict=False)
+    ]
+    expected = [BLUE if sign > 0 else ORANGE for sign in np.concatenate(signs)]
+    colours = [to_hex(colour).upper() for lines in lines_of(figure) for colour in lines.get_colors()]
+    assert sorted(colours) == sorted(expected)
+    assert len(drawn(figure)) > 1_000
+
+
+def test_larger_weights_are_wider_and_bear_their_numbers():
+    network = Network.fused([[4.0], [-1.0], [0.25]], None, [1], features=["a", "b", "c"])
+    figure = network.plot()
+    first = lines_of(figure)[0]
+    segments, widths = first.get_segments(), np.asarray(first.get_linewidths())
+    assert np.all(np.diff(widths) > 0)  # drawn from thin to wide
+    assert len(segments) == 3
+    assert {"4", "-1", "0.25", "a", "b", "c", "y"} <= set(texts_of(figure))
+
+
+def test_weights_of_inputs_count_for_their_spread():
+    parts = {"weights": [[4.0], [-1.0]], "bias": None, "signs": [1]}
+    plain, scaled = Network.fused(**parts), Network.fused(**parts, details={"spread": [0.01, 100.0]})
+    for network, wide in ((plain, BLUE), (scaled, ORANGE)):
+        first = lines_of(network.plot())[0]
+        assert to_hex(first.get_colors()[int(np.argmax(first.get_linewidths()))]).upper() == wide
+
+
+def test_names_are_those_of_the_user():
+    names = [f"column {i}" for i in range(10)]
+    network = fused(features=names)
+    used = {name for name, in_use in zip(names, network.support(), strict=True) if in_use}
+    assert 4 < len(used) < 10
+    assert {text for text in texts_of(network.plot()) if text.startswith("column")} == used
+    assert {"a", "b c", "d"} <= set(texts_of(NETWORKS["deep, many outputs"].plot()))
+    assert {"0.5", "1.5", "2.5"} <= set(texts_of(NETWORKS["softmax, deep, floats"].plot()))
+    assert "100% {of} \\$x_1^2\\$ & ~#" in " ".join(
+        texts_of(fused(features=["100% {of} $x_1^2$ & ~#"] * 10).plot())
+    )
+
+
+def test_a_large_network_names_the_inputs_that_matter_most():
+    network = random_network((784, 20, 10), density=0.05, classes=range(10), link="softmax")
+    figure = network.plot()
+    named = [text for text in texts_of(figure) if text.startswith("x")]
+    assert len(named) == 32
+    order = np.argsort(-network.importance())[:32]
+    assert set(named) == {f"x{i}" for i in order}
+    assert figure.get_size_inches().max() < 15
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text().startswith("x")]
+    assert sum(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[:i]) == 0
+
+
+@pytest.mark.parametrize("count", [1, 5, 20])
+def test_labels_are_moved_apart_and_stay_inside(count):
+    rng = np.random.default_rng(count)
+    heights = np.sort(rng.random(count) ** 3)[::-1]
+    moved = _apart(heights, 1 / 24)
+    assert np.all(-np.diff(moved) >= 1 / 24 - 1e-12)
+    assert moved.min() >= 0
+    assert moved.max() <= 1
+
+
+def test_drawing_leaves_no_trace_and_is_the_same_each_time():
+    settings = dict(matplotlib.rcParams)
+    network = NETWORKS["softmax"]
+    assert drawn(graph(network)) == drawn(network.plot())
+    assert dict(matplotlib.rcParams) == settings
