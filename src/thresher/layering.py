@@ -87,9 +87,9 @@ def train_layers(
     objective = LayeredObjective(
         Design(X, scale, False, dtype),
         layout,
-        torch.from_numpy(y / unit).to(dtype),
+        torch.from_numpy(y / unit),
         loss,
-        None if weight is None else torch.from_numpy(weight).to(dtype),
+        None if weight is None else torch.from_numpy(weight),
         settings.alpha,
         _signs(layout, y, loss, dtype, paper),
         settings.memory_limit,

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from thresher.budget import keep_largest_of_blocks, largest
+from thresher.solvers.finish import MOST, finish
 from thresher.solvers.layered import LayeredObjective, erdos_renyi
 from thresher.solvers.loop import FINISHED, Iterate, Start, Status
 from thresher.vector import SparseVector
@@ -31,6 +32,8 @@ PENALTY, PENALTY_BUDGET = 0.1, 200
 FALLING, MOVING = 0.7, 0.8
 # The share of weights exchanged at first, how many exchanges there are, and most batches between two.
 EXCHANGED, EXCHANGES, BETWEEN = 0.2, 80, 100
+# What is held at the end of training, in budgets, where equations choose what goes last.
+SPARE = 1.5
 # Rows, and numbers in those rows, whose gradient decides which places are tried.
 TRIED_ROWS, TRIED_NUMBERS = 4096, 2**24
 # Steps after which more passes over the data no longer pay.
@@ -79,9 +82,7 @@ class Joint:
 
     def stop(self, iterate: Iterate) -> Status | None:
         """Stop when all passes that were planned are done."""
-        training: Training = iterate.carry[0]
-        done = iterate.kept and iterate.passes >= training.passes
-        return FINISHED if done or iterate.record.get("phase") == "done" else None
+        return FINISHED if iterate.record.get("phase") == "done" else None
 
     def rescue(self, iterate: Iterate) -> Iterate:
         """Cut what is held down to the budget."""
@@ -104,6 +105,9 @@ class Training:
         self.most = max(budget, min(round(min(solver.inflation, 10) * budget), half))
         self.penalty = PENALTY * min(1.0, math.sqrt(PENALTY_BUDGET / budget))
         self.rate = min(HIGHEST, max(LOWEST, RATE * math.sqrt(RATE_BUDGET / budget)))
+        # A squared error is brought down to the budget at the end, by its own equations.
+        self.finishes = objective.loss.quadratic and budget <= MOST
+        self.least = min(self.most, round(SPARE * budget)) if self.finishes else budget
         self.taken = 0
         self.random = np.random.default_rng([solver.seed, 3])
 
@@ -147,9 +151,9 @@ class Training:
                 share = self.taken / self.steps
                 if share < MOVING and self.taken % self.between == 0:
                     self.exchange(share)
-            yield self.iterate(epoch + 1)
-        if self.held.values.numel() > self.budget:
-            yield self.cut()
+            if epoch + 1 < self.passes:
+                yield self.iterate(epoch + 1)
+        yield self.last()
 
     def rows(self, epoch: int) -> Iterator[np.ndarray]:
         """Go through the rows once, in an order fixed by the seed and the epoch."""
@@ -185,7 +189,7 @@ class Training:
     def exchange(self, share: float) -> None:
         """Let the least useful weights go, and try places where the gradient is largest."""
         falling = (1 - min(1.0, share / FALLING)) ** 3
-        target = self.budget + int((self.most - self.budget) * falling)
+        target = self.least + int((self.most - self.least) * falling)
         exchanged = EXCHANGED * 0.5 * (1 + math.cos(math.pi * share / MOVING))
         if share + self.between / self.steps >= MOVING:
             exchanged = 0.0
@@ -245,6 +249,16 @@ class Training:
         loss = self.objective.value(held) if kept else math.inf
         record = {"held": held.values.numel(), "numbers": self.numbers}
         return Iterate(w, loss, passes, signs=self.objective.signs, kept=kept, record=record)
+
+    def last(self) -> Iterate:
+        """Bring what is held down to the budget in one way or two, and hand out the better."""
+        wide = SparseVector(self.held.indices, self.held.values.clone(), self.objective.size)
+        answer = self.cut()
+        if self.finishes:
+            point = finish(self.objective, wide, self.budget, self.solver.seed)
+            if point.loss < answer.loss:
+                answer = replace(answer, w=point.w, loss=point.loss)
+        return replace(answer, passes=self.passes, record={**answer.record, "phase": "done"})
 
     def cut(self) -> Iterate:
         """Keep the most useful weights, as many as the budget allows."""

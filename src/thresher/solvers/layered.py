@@ -159,6 +159,14 @@ class Part:
             out[self.outside] = delta.sum(0)[self.biased]
         return out
 
+    def derivatives(self, fed: Tensor, delta: Tensor) -> Tensor:  # (rows, held)
+        """Give the derivative at every weight held for each row by itself."""
+        out = torch.empty(delta.shape[0], self.inside.numel() + self.outside.numel(), dtype=delta.dtype)
+        inner = self.read(fed)[:, self.place] * delta[:, self.neuron]
+        out[:, self.inside] = inner if self.factor is None else inner * self.factor
+        out[:, self.outside] = delta[:, self.biased]
+        return out
+
     def back(self, delta: Tensor) -> Tensor:  # (rows, inputs)
         """Give the derivative with respect to the activations that came in; `forward` comes first."""
         assert self.matrix is not None
@@ -266,6 +274,7 @@ class LayeredObjective:
         The data; biases are the layout's business, not the design's.
     layout : Layout
     y : tensor of shape (rows, outputs)
+        In any precision: a part is brought to that of the design when it is read.
     loss : Loss
     weight : tensor of shape (rows,), optional
         Sample weights.
@@ -303,8 +312,9 @@ class LayeredObjective:
     def read(self, rows: np.ndarray) -> tuple[Tensor, Tensor, Tensor | None]:
         """Read some rows, unscaled, with their targets and weights."""
         places = torch.from_numpy(rows)
+        dtype = self.design.dtype
         X = self.design.take(rows).chunk(0, len(rows))
-        return X, self.y[places], None if self.weight is None else self.weight[places]
+        return X, self.y[places].to(dtype), None if self.weight is None else self.weight[places].to(dtype)
 
     def slope(self, output: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
         """Give the derivative of the mean loss over some rows with respect to the output."""
@@ -318,7 +328,8 @@ class LayeredObjective:
         total = 0.5 * self.alpha * float(held.values.double().square().sum())
         for start, stop, chunk in self.design.chunks(max(self.layout.widths[1:])):
             weight = None if self.weight is None else self.weight[start:stop]
-            total += self.loss.value(held.forward(chunk)[-1], self.y[start:stop], weight)
+            output = held.forward(chunk)[-1]
+            total += self.loss.value(output, self.y[start:stop].to(output.dtype), weight)
         return total
 
     def gradient_blocks(
