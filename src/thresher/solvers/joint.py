@@ -22,8 +22,8 @@ from thresher.solvers.layered import LayeredObjective, erdos_renyi
 from thresher.solvers.loop import FINISHED, Iterate, Start, Status
 from thresher.vector import SparseVector
 
-# Adam's step at a budget of 1,000, in scaled units; fewer weights bear larger steps. Its limits, what is
-# left of it at the end, how long it warms up, and its constants.
+# Adam's step at a budget of 1,000, in scaled units; fewer weights bear larger steps, and deeper networks need
+# them. Its limits, what is left of it at the end, how long it warms up, and its constants.
 RATE, RATE_BUDGET, LOWEST, HIGHEST = 0.01, 1000, 0.007, 0.03
 LAST, WARM, MOMENTUM, MEMORY, TINY = 0.01, 0.02, 0.9, 0.999, 1e-8
 # The proximal step in units of Adam's, at a budget of 200; larger budgets leave less to be gained by it.
@@ -104,7 +104,8 @@ class Training:
         half = objective.size // 2
         self.most = max(budget, min(round(min(solver.inflation, 10) * budget), half))
         self.penalty = PENALTY * min(1.0, math.sqrt(PENALTY_BUDGET / budget))
-        self.rate = min(HIGHEST, max(LOWEST, RATE * math.sqrt(RATE_BUDGET / budget)))
+        depth = len(objective.layout.widths) - 2
+        self.rate = min(HIGHEST, depth * max(LOWEST, RATE * math.sqrt(RATE_BUDGET / budget)))
         # A squared error is brought down to the budget at the end, by its own equations.
         self.finishes = objective.loss.quadratic and budget <= MOST
         self.least = min(self.most, round(SPARE * budget)) if self.finishes else budget
