@@ -92,12 +92,12 @@ def test_the_network_predicts_what_torch_computes(name, task, outputs, hidden, b
     monkeypatch.setattr(
         MaskedMLP,
         "to_network",
-        lambda self, *scales, to_network=MaskedMLP.to_network, **links: (
-            seen.update(model=self, scales=scales) or to_network(self, *scales, **links)
+        lambda self, to_network=MaskedMLP.to_network, **links: (
+            seen.update(model=self, **links) or to_network(self, **links)
         ),
     )
     model = made(name, task, hidden=hidden, bias=bias).fit(X, y)
-    x_scale, y_scale = seen["scales"]
+    x_scale, y_scale = seen["x_scale"], seen["y_scale"]
     assert (x_scale == 1) == (name == "imp-paper")
     with torch.no_grad():
         expected = seen["model"](torch.from_numpy(X / x_scale).float()).numpy() * y_scale

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from thresher.baselines.masked import MaskedMLP
-from thresher.baselines.pruning import GradualPruning, IterativePruning, OneShotPruning, pruning_rounds
+from thresher.baselines.pruning import GradualPruning, IterativePruning, OneShotPruning, weights_left
 from thresher.baselines.run import AdamRun, Record
 
 
@@ -72,13 +72,11 @@ def plain_rounds(size: int, budget: int) -> Iterator[int]:
         yield size
 
 
-@pytest.mark.parametrize(("size", "budget"), [(79_400, 1000), (785, 1), (9, 9), (10, 9), (11, 1), (5, 100)])
-def test_rounds_follow_the_arithmetic(size: int, budget: int) -> None:
-    assert list(pruning_rounds(size, budget, 0.1)) == list(plain_rounds(size, budget))
-
-
-def test_the_papers_network_needs_about_as_many_rounds_as_the_logarithm_says() -> None:
-    assert len(list(pruning_rounds(79_400, 1_000, 0.1))) == 42
+def test_a_round_leaves_nine_tenths_or_one_less() -> None:
+    for active in (1, 5, 9, 10, 11, 19, 20, 785, 79_400):
+        assert weights_left(active, 0.1) == next(plain_rounds(active, 0))
+    # As the logarithm says: 0.9^42 * 79,400 is a little below 1,000.
+    assert len(list(plain_rounds(79_400, 1_000))) == 42
 
 
 def test_each_round_trains_as_long_and_prunes_what_it_should(rows) -> None:
@@ -99,6 +97,20 @@ def test_every_round_starts_from_the_first_weights(rows, runs) -> None:
     for run in runs:
         assert torch.equal(run.start, runs[0].start * run.mask)
         assert not torch.equal(run.end, run.start)
+
+
+@pytest.mark.parametrize("retrain", [False, True])
+def test_a_path_of_budgets_finds_what_each_budget_finds_alone(retrain: bool, rows) -> None:
+    model = IterativePruning(hidden=4, bias=False, max_iter=2, batch_size=16, retrain=retrain, random_state=0)
+    # 24 weights, of which rounds leave 22, 20, 18, 17, ...: budgets between rounds, on one, and beyond.
+    path = model.fit_path(*rows, budgets=[3, 20, 24, 21, 100, 4])
+    assert list(path) == [100, 24, 21, 20, 4, 3]
+    for budget, found in path.items():
+        alone = IterativePruning(**{**model.get_params(), "budget": budget}).fit(*rows)
+        assert found.network_.equals(alone.network_)
+        assert found.get_params() == alone.get_params()
+        assert (found.loss_curve_, found.active_curve_) == (alone.loss_curve_, alone.active_curve_)
+    assert path[3].seconds_ > path[100].seconds_
 
 
 def test_the_papers_last_network_is_trained_then_pruned(rows, runs) -> None:
@@ -130,10 +142,10 @@ def test_the_budget_falls_along_a_cubic_curve_and_then_stays(rows, masks) -> Non
         *rows
     )
     counts = [int(mask.sum()) for mask in masks]
-    steps, last, size = 200, 140, 240
+    steps, last, size = 200, 100, 240
     assert len(counts) == steps
-    # The mask that a step sees is that of the step before, and pruning comes every seventh step.
-    for step in range(7, last, 7):
+    # The mask that a step sees is that of the step before, and pruning comes every fifth step.
+    for step in range(5, last, 5):
         assert counts[step] == 10 + int((1 - step / last) ** 3 * (size - 10))
     assert set(counts[last:]) == {10}
     assert model.nonzeros_ == 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -25,6 +25,17 @@ from thresher.parameters import seed_of
 
 TASKS = ("regression", "classification")
 LOSSES = ("cross-entropy", "squared")
+
+
+@dataclass
+class Trial:
+    """What a search works on, and how its outcome becomes a network."""
+
+    model: MaskedMLP
+    problem: Problem
+    generator: torch.Generator
+    links: dict[str, Any]  # the parameters of MaskedMLP.to_network
+    record: Record = field(default_factory=Record)
 
 
 @dataclass(eq=False, repr=False)
@@ -96,8 +107,8 @@ class Baseline(BaseEstimator):
     pace: ClassVar[float] = 0.09
 
     @abstractmethod
-    def _search(self, model: MaskedMLP, problem: Problem, budget: int, record: Record) -> None:
-        """Train the model in place until `budget` of its weights are left."""
+    def _search(self, trial: Trial, budget: int) -> None:
+        """Train the trial's model in place until `budget` of its weights are left."""
 
     def fit(self, X: Any, y: Any) -> Baseline:
         """Train a network and prune it.
@@ -112,23 +123,29 @@ class Baseline(BaseEstimator):
         self
         """
         began = time.perf_counter()
+        trial = self._prepare(X, y)
+        self._search(trial, check_budget(self.budget, trial.model.size))
+        self._keep(trial, began)
+        return self
+
+    def _prepare(self, X: Any, y: Any) -> Trial:
+        """Check parameters and data, and draw the first weights."""
         self._check()
         X, y = validate_data(self, X, y, dtype=np.float32, multi_output=self.task == "regression")
-        problem, links, scales = self._problem(X, y)
-        self._generator = torch.Generator().manual_seed(seed_of(self.random_state))
-        model = MaskedMLP((X.shape[1], *self._hidden(), problem.outputs), bool(self.bias), self._generator)
-        record = Record()
-        self._search(model, problem, check_budget(self.budget, model.size), record)
+        problem, links = self._problem(X, y)
         names = getattr(self, "feature_names_in_", None)
-        self.network_ = model.to_network(
-            *scales, features=None if names is None else tuple(str(name) for name in names), **links
-        )
-        self.peak_weights_ = model.size
-        self.loss_curve_, self.active_curve_ = record.losses, record.active
-        self.n_iter_ = len(record.losses)
-        del self._generator
+        links["features"] = None if names is None else tuple(str(name) for name in names)
+        generator = torch.Generator().manual_seed(seed_of(self.random_state))
+        model = MaskedMLP((X.shape[1], *self._hidden(), problem.outputs), bool(self.bias), generator)
+        return Trial(model, problem, generator, links)
+
+    def _keep(self, trial: Trial, began: float) -> None:
+        """Take over what a search left."""
+        self.network_ = trial.model.to_network(**trial.links)
+        self.peak_weights_ = trial.model.size
+        self.loss_curve_, self.active_curve_ = trial.record.losses, trial.record.active
+        self.n_iter_ = len(trial.record.losses)
         self.seconds_ = time.perf_counter() - began
-        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target, or the class, of every row."""
@@ -160,32 +177,31 @@ class Baseline(BaseEstimator):
             tags.target_tags.multi_output = True
         return tags
 
-    def _run(self, model: MaskedMLP, problem: Problem) -> AdamRun:
+    def _run(self, trial: Trial) -> AdamRun:
         """Prepare a training run with the parameters of this baseline."""
         rate = self.learning_rate
         if rate is None:
-            rate = min(max(self.pace / math.sqrt(self.max_iter * problem.batches), 0.001), 0.03)
+            rate = min(max(self.pace / math.sqrt(self.max_iter * trial.problem.batches), 0.001), 0.03)
         return AdamRun(
-            model,
-            problem,
+            trial.model,
+            trial.problem,
             epochs=self.max_iter,
             learning_rate=rate,
             decay=self.decay,
-            generator=self._generator,
+            generator=trial.generator,
         )
 
-    def _problem(self, X: np.ndarray, y: np.ndarray) -> tuple[Problem, dict[str, Any], tuple[float, float]]:
+    def _problem(self, X: np.ndarray, y: np.ndarray) -> tuple[Problem, dict[str, Any]]:
         """Turn data into tensors; say how answers are made of outputs, and what was divided by."""
         batch = len(X) if self.batch_size is None else min(int(self.batch_size), len(X))
-        x_scale, y_scale = _root_mean_square(X) if self.scale else 1.0, 1.0
+        x_scale = _root_mean_square(X) if self.scale else 1.0
         inputs = torch.from_numpy(X if x_scale == 1.0 else X / np.float32(x_scale))
-        links: dict[str, Any] = {"classes": None, "link": "identity"}
+        links: dict[str, Any] = {"x_scale": x_scale, "y_scale": 1.0, "classes": None, "link": "identity"}
         if self.task == "regression":
             targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-            y_scale = _root_mean_square(targets) if self.scale else 1.0
-            values = torch.from_numpy(targets / y_scale).float()
-            problem = Problem(inputs, values, values.shape[1], functional.mse_loss, batch)
-            return problem, links, (x_scale, y_scale)
+            links["y_scale"] = _root_mean_square(targets) if self.scale else 1.0
+            values = torch.from_numpy(targets / links["y_scale"]).float()
+            return Problem(inputs, values, values.shape[1], functional.mse_loss, batch), links
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         links["classes"] = self.classes_
@@ -203,7 +219,7 @@ class Baseline(BaseEstimator):
             links["link"] = "identity" if squared else "logistic"
             loss = functional.mse_loss if squared else functional.binary_cross_entropy_with_logits
             problem = Problem(inputs, torch.from_numpy(codes.reshape(-1, 1)).float(), 1, loss, batch)
-        return problem, links, (x_scale, y_scale)
+        return problem, links
 
     def _hidden(self) -> tuple[int, ...]:
         return tuple(self.hidden) if isinstance(self.hidden, (tuple, list)) else (self.hidden,)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from thresher.baselines.base import Baseline, is_share, is_whole
-from thresher.baselines.masked import MaskedMLP
-from thresher.baselines.run import Problem, Record
+from torch import Tensor
+
+from thresher.baselines.base import Baseline, Trial, is_share, is_whole
+from thresher.budget import check_budget
 
 
 @dataclass(eq=False, repr=False)
@@ -50,35 +53,78 @@ class IterativePruning(Baseline):
     fraction: float = 0.1
     retrain: bool = True
 
-    def _search(self, model: MaskedMLP, problem: Problem, budget: int, record: Record) -> None:
-        first = model.flat.clone()
-        for target in pruning_rounds(model.size, budget, self.fraction):
-            self._run(model, problem).train(record)
-            model.keep_largest(target)
-            if self.retrain or target > budget:
-                model.flat.copy_(first)
-                model.apply_mask()
-        if self.retrain or budget == model.size:
-            self._run(model, problem).train(record)
+    def fit_path(self, X: Any, y: Any, budgets: Iterable[int]) -> dict[int, IterativePruning]:
+        """Fit for several budgets in about the time that the smallest of them takes.
+
+        Budgets share the rounds that lead to them, so each network is, to the last bit, the one that
+        :meth:`fit` finds for its budget alone, and `seconds_` is what that would have taken.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        budgets : several int
+            Whole numbers of 1 or more; the parameter `budget` is not used.
+
+        Returns
+        -------
+        dict
+            A fitted copy of this estimator for each budget, largest first.
+        """
+        began, fitted = time.perf_counter(), {}
+        trial = self._prepare(X, y)
+        model, first = trial.model, trial.model.flat.clone()
+        self._run(trial).train(trial.record)
+        for budget in sorted({check_budget(budget) for budget in budgets}, reverse=True):
+            self._approach(trial, first, budget)
+            asked, record = time.perf_counter(), copy.deepcopy(trial.record)
+            state = model.flat.clone(), model.mask.clone(), trial.generator.get_state()
+            self._arrive(trial, first, budget)
+            fitted[budget] = copy.copy(self)
+            fitted[budget].budget = budget
+            fitted[budget]._keep(trial, began)
+            model.flat.copy_(state[0])
+            model.mask.copy_(state[1])
+            trial.generator.set_state(state[2])
+            trial.record = record
+            began += time.perf_counter() - asked
+        return fitted
+
+    def _search(self, trial: Trial, budget: int) -> None:
+        first = trial.model.flat.clone()
+        self._run(trial).train(trial.record)
+        self._approach(trial, first, budget)
+        self._arrive(trial, first, budget)
+
+    def _approach(self, trial: Trial, first: Tensor, budget: int) -> None:
+        """Go round after round while the budget is more than one pruning away."""
+        while (left := weights_left(trial.model.active, self.fraction)) > budget:
+            trial.model.keep_largest(left)
+            self._train_again(trial, first)
+
+    def _arrive(self, trial: Trial, first: Tensor, budget: int) -> None:
+        """Prune to the budget, and train once more if that is wanted."""
+        if trial.model.keep_largest(budget) and self.retrain:
+            self._train_again(trial, first)
+
+    def _train_again(self, trial: Trial, first: Tensor) -> None:
+        trial.model.flat.copy_(first)
+        trial.model.apply_mask()
+        self._run(trial).train(trial.record)
 
     def _check_own(self, require: Any) -> None:
         require("fraction", is_share(self.fraction), "a number between 0 and 1")
 
 
-def pruning_rounds(size: int, budget: int, fraction: float) -> Iterator[int]:
-    """Give how many weights each round of pruning leaves, down to the budget.
+def weights_left(active: int, fraction: float) -> int:
+    """Give how many weights a round of pruning leaves: all but a fraction, and at least one less.
 
     Examples
     --------
-    >>> list(pruning_rounds(100, 60, 0.1))
-    [90, 81, 73, 66, 60]
-    >>> list(pruning_rounds(12, 8, 0.1))
-    [11, 10, 9, 8]
+    >>> weights_left(79_400, 0.1), weights_left(19, 0.1), weights_left(5, 0.1)
+    (71460, 18, 4)
     """
-    active = size
-    while active > budget:
-        active = max(budget, active - max(1, int(fraction * active)))
-        yield active
+    return active - max(1, int(fraction * active))
 
 
 @dataclass(eq=False, repr=False)
@@ -111,11 +157,11 @@ class GradualPruning(Baseline):
     (200, True)
     """
 
-    pruning_share: float = 0.7
+    pruning_share: float = 0.5
     prune_every: int = 20
 
-    def _search(self, model: MaskedMLP, problem: Problem, budget: int, record: Record) -> None:
-        run = self._run(model, problem)
+    def _search(self, trial: Trial, budget: int) -> None:
+        run, model = self._run(trial), trial.model
         # The last step must still come after pruning, however short the run is.
         last = min(max(1, int(self.pruning_share * run.steps)), max(1, run.steps - 1))
         every = max(1, min(self.prune_every, last // 20))
@@ -125,7 +171,7 @@ class GradualPruning(Baseline):
                 left = (1 - step / last) ** 3
                 model.keep_largest(budget + int(left * (model.size - budget)))
 
-        run.train(record, at_step=prune)
+        run.train(trial.record, at_step=prune)
 
     def _check_own(self, require: Any) -> None:
         require("pruning_share", is_share(self.pruning_share), "a number between 0 and 1")
@@ -150,10 +196,10 @@ class OneShotPruning(Baseline):
     (50, 40)
     """
 
-    def _search(self, model: MaskedMLP, problem: Problem, budget: int, record: Record) -> None:
-        self._run(model, problem).train(record)
-        model.keep_largest(budget)
-        self._run(model, problem).train(record)
+    def _search(self, trial: Trial, budget: int) -> None:
+        self._run(trial).train(trial.record)
+        trial.model.keep_largest(budget)
+        self._run(trial).train(trial.record)
 
 
 @dataclass(eq=False, repr=False)
@@ -173,5 +219,5 @@ class Dense(Baseline):
     241
     """
 
-    def _search(self, model: MaskedMLP, problem: Problem, budget: int, record: Record) -> None:
-        self._run(model, problem).train(record)
+    def _search(self, trial: Trial, budget: int) -> None:
+        self._run(trial).train(trial.record)

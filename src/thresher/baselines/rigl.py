@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from thresher.baselines.base import Baseline, is_share, is_whole
+from thresher.baselines.base import Baseline, Trial, is_share, is_whole
 from thresher.baselines.masked import MaskedMLP
-from thresher.baselines.run import Problem, Record
 from thresher.budget import largest
 
 
@@ -60,10 +59,11 @@ class RigL(Baseline):
     # What starts at zero needs larger steps.
     pace: ClassVar[float] = 0.9
 
-    def _search(self, model: MaskedMLP, problem: Problem, budget: int, record: Record) -> None:
+    def _search(self, trial: Trial, budget: int) -> None:
+        model = trial.model
         if budget < model.size:
-            self._scatter(model, budget)
-        run = self._run(model, problem)
+            scatter(model, budget, trial.generator)
+        run = self._run(trial)
         every = self.update_every or max(1, min(100, run.steps // 100))
         last = self.moving_share * run.steps
 
@@ -74,24 +74,24 @@ class RigL(Baseline):
             for layer in model.layers:
                 run.forget(exchange(model, layer, fraction))
 
-        run.train(record, at_gradient=move)
-
-    def _scatter(self, model: MaskedMLP, budget: int) -> None:
-        """Choose the first active weights at random, and make up for the inputs that are missing."""
-        active = []
-        for layer, share in zip(model.layers, layer_budgets(model.widths, model.bias, budget), strict=True):
-            size = layer.stop - layer.start
-            order = torch.randperm(size, generator=self._generator)
-            active.append(layer.start + order[:share])
-            # With a share of the inputs, the same variance of a neuron takes larger weights.
-            model.flat[layer] *= math.sqrt(size / max(1, share))
-        model.set_active(torch.cat(active))
+        run.train(trial.record, at_gradient=move)
 
     def _check_own(self, require: Any) -> None:
         require("exchange", is_share(self.exchange), "a number between 0 and 1")
         require("moving_share", is_share(self.moving_share), "a number between 0 and 1")
         allowed = self.update_every is None or is_whole(self.update_every)
         require("update_every", allowed, "a whole number of steps, 1 or more, or None")
+
+
+def scatter(model: MaskedMLP, budget: int, generator: torch.Generator) -> None:
+    """Choose the first active weights at random, and make up for the inputs that are missing."""
+    active = []
+    for layer, share in zip(model.layers, layer_budgets(model.widths, model.bias, budget), strict=True):
+        size = layer.stop - layer.start
+        active.append(layer.start + torch.randperm(size, generator=generator)[:share])
+        # With a share of the inputs, the same variance of a neuron takes larger weights.
+        model.flat[layer] *= math.sqrt(size / max(1, share))
+    model.set_active(torch.cat(active))
 
 
 def exchange(model: MaskedMLP, layer: slice, fraction: float) -> Tensor:
