@@ -77,7 +77,7 @@ def measure(split: Split, given: argparse.Namespace) -> Iterator[dict[str, Any]]
             bias=given.bias,
         )
         if isinstance(model, IterativePruning):
-            for budget, fitted in model.fit_path(split.X_train, split.y_train, given.budgets).items():
+            for budget, fitted in model.fit_path(split.X_train, split.y_train, given.budgets):
                 yield row(name, budget, fitted, split)
         else:
             # The budget means nothing to a dense network, so one is enough.
