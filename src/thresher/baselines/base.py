@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch.nn import functional
@@ -131,7 +132,8 @@ class Baseline(BaseEstimator):
     def _prepare(self, X: Any, y: Any) -> Trial:
         """Check parameters and data, and draw the first weights."""
         self._check()
-        X, y = validate_data(self, X, y, dtype=np.float32, multi_output=self.task == "regression")
+        numeric = self.task == "regression"
+        X, y = validate_data(self, X, y, dtype=np.float32, multi_output=numeric, y_numeric=numeric)
         problem, links = self._problem(X, y)
         names = getattr(self, "feature_names_in_", None)
         links["features"] = None if names is None else tuple(str(name) for name in names)
@@ -167,12 +169,8 @@ class Baseline(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if self.task == "classification":
-            from sklearn.utils import ClassifierTags
-
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         else:
-            from sklearn.utils import RegressorTags
-
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
             tags.target_tags.multi_output = True
         return tags
