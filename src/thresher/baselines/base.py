@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch.nn import functional
 
+from thresher.baselines.live import live_part
 from thresher.baselines.masked import MaskedMLP
 from thresher.baselines.run import AdamRun, Problem, Record
 from thresher.budget import check_budget
@@ -174,6 +175,17 @@ class Baseline(BaseEstimator):
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
             tags.target_tags.multi_output = True
         return tags
+
+    def _train_live(self, trial: Trial) -> None:
+        """Train what can move; what is switched off stays so for the whole run."""
+        part = live_part(trial.model, trial.problem)
+        if part is None:
+            self._run(trial).train(trial.record)
+            return
+        model, problem, places = part
+        self._run(replace(trial, model=model, problem=problem)).train(trial.record)
+        trial.model.flat[places] = model.flat
+        trial.record.active[-self.max_iter :] = [trial.model.active] * self.max_iter
 
     def _run(self, trial: Trial) -> AdamRun:
         """Prepare a training run with the parameters of this baseline."""

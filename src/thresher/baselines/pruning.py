@@ -110,7 +110,7 @@ class IterativePruning(Baseline):
     def _train_again(self, trial: Trial, first: Tensor) -> None:
         trial.model.flat.copy_(first)
         trial.model.apply_mask()
-        self._run(trial).train(trial.record)
+        self._train_live(trial)
 
     def _check_own(self, require: Any) -> None:
         require("fraction", is_share(self.fraction), "a number between 0 and 1")
@@ -199,7 +199,7 @@ class OneShotPruning(Baseline):
     def _search(self, trial: Trial, budget: int) -> None:
         self._run(trial).train(trial.record)
         trial.model.keep_largest(budget)
-        self._run(trial).train(trial.record)
+        self._train_live(trial)
 
 
 @dataclass(eq=False, repr=False)
