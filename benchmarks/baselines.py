@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ from thresher.data.mnist import Split, paper_split
 EXPECTED = {("gmp", 1000): 0.939, ("gmp", 2000): 0.958, ("gmp", 5000): 0.969}
 # The last needs the package sparselab, so it runs only where it is named.
 METHODS = {**BASELINES, "rigl-sparselab": SparseLabRigL}
-COLUMNS = ("method", "budget", "nonzeros", "accuracy", "expected", "seconds", "peak weights", "passes")
+COLUMNS = ("method", "budget", "nonzeros", "accuracy", "expected", "seconds", "cpu", "peak weights", "passes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,16 +79,17 @@ def measure(split: Split, given: argparse.Namespace) -> Iterator[dict[str, Any]]
         )
         if isinstance(model, IterativePruning):
             for budget, fitted in model.fit_path(split.X_train, split.y_train, given.budgets):
-                yield row(name, budget, fitted, split)
+                yield row(name, budget, fitted, split, None)
         else:
             # The budget means nothing to a dense network, so one is enough.
             for budget in given.budgets[:1] if name == "dense" else given.budgets:
+                began = time.process_time()
                 fitted = model.set_params(budget=budget).fit(split.X_train, split.y_train)
-                yield row(name, budget, fitted, split)
+                yield row(name, budget, fitted, split, time.process_time() - began)
 
 
-def row(name: str, budget: int, fitted: Baseline, split: Split) -> dict[str, Any]:
-    """Write one fit as a line of the table."""
+def row(name: str, budget: int, fitted: Baseline, split: Split, cpu: float | None) -> dict[str, Any]:
+    """Write one fit as a line of the table; seconds of the processor where budgets shared nothing."""
     return {
         "method": name,
         "budget": budget,
@@ -95,6 +97,7 @@ def row(name: str, budget: int, fitted: Baseline, split: Split) -> dict[str, Any
         "accuracy": round(fitted.score(split.X_test, split.y_test), 4),
         "expected": EXPECTED.get((name, budget)),
         "seconds": round(fitted.seconds_, 1),
+        "cpu": None if cpu is None else round(cpu, 1),
         "peak weights": fitted.peak_weights_,
         "passes": fitted.n_iter_,
     }
