@@ -19,6 +19,7 @@ from torch import Tensor
 from thresher.budget import keep_largest_of_blocks, largest
 from thresher.solvers.finish import MOST, finish
 from thresher.solvers.layered import LayeredObjective, erdos_renyi
+from thresher.solvers.layerwise import Stage, layerwise
 from thresher.solvers.loop import FINISHED, Iterate, Start, Status
 from thresher.vector import SparseVector
 
@@ -26,12 +27,15 @@ from thresher.vector import SparseVector
 # them. Its limits, what is left of it at the end, how long it warms up, and its constants.
 RATE, RATE_BUDGET, LOWEST, HIGHEST = 0.01, 1000, 0.007, 0.03
 LAST, WARM, MOMENTUM, MEMORY, TINY = 0.01, 0.02, 0.9, 0.999, 1e-8
-# The proximal step in units of Adam's, at a budget of 200; larger budgets leave less to be gained by it.
-PENALTY, PENALTY_BUDGET = 0.1, 200
+# The proximal step in units of Adam's, at a budget of 200; larger budgets leave less to gain by it, and a
+# squared error, whose equations remove weights more surely, leaves least.
+PENALTY, PENALTY_SQUARED, PENALTY_BUDGET = 0.1, 0.005, 200
 # The share of all steps over which the budget falls, and over which the support may change.
 FALLING, MOVING = 0.7, 0.8
 # The share of weights exchanged at first, how many exchanges there are, and most batches between two.
 EXCHANGED, EXCHANGES, BETWEEN = 0.2, 80, 100
+# Stretches of a fit that ends with equations, and passes of the layers one by one.
+STRETCHES, LAYERWISE = 3, 15
 # What is held at the end of training, in budgets, where equations choose what goes last.
 SPARE = 1.5
 # Rows, and numbers in those rows, whose gradient decides which places are tried.
@@ -70,6 +74,7 @@ class Joint:
         """Start with a random sparse network, or with the given one."""
         zero = SparseVector.zeros(objective.size, objective.design.dtype)
         training = Training(self, objective, budget)
+        training.plan(training.passes)
         training.begin(start)
         return Iterate(zero, math.inf, 0.0, kept=False, carry=(training, training.epochs()))
 
@@ -99,18 +104,28 @@ class Training:
         self.batch = batch_rows(solver.batch_size, rows)
         self.batches = max(1, rows // self.batch)
         self.passes = max(1, min(math.floor(solver.passes), math.ceil(ENOUGH / self.batches)))
-        self.steps = self.passes * self.batches
-        self.between = int(min(BETWEEN, max(1, self.steps * MOVING // EXCHANGES)))
-        half = objective.size // 2
-        self.most = max(budget, min(round(min(solver.inflation, 10) * budget), half))
-        self.penalty = PENALTY * min(1.0, math.sqrt(PENALTY_BUDGET / budget))
-        depth = len(objective.layout.widths) - 2
-        self.rate = min(HIGHEST, depth * max(LOWEST, RATE * math.sqrt(RATE_BUDGET / budget)))
         # A squared error is brought down to the budget at the end, by its own equations.
         self.finishes = objective.loss.quadratic and budget <= MOST
+        self.most = max(budget, min(round(min(solver.inflation, 10) * budget), objective.size // 2))
         self.least = min(self.most, round(SPARE * budget)) if self.finishes else budget
-        self.taken = 0
+        penalty = PENALTY_SQUARED if objective.loss.quadratic else PENALTY
+        self.penalty = penalty * min(1.0, math.sqrt(PENALTY_BUDGET / budget))
+        depth = len(objective.layout.widths) - 2
+        self.rate = min(HIGHEST, depth * max(LOWEST, RATE * math.sqrt(RATE_BUDGET / budget)))
         self.random = np.random.default_rng([solver.seed, 3])
+        self.done = 0
+
+    def plan(self, passes: int) -> None:
+        """Spread a whole schedule over some passes."""
+        self.steps, self.taken = passes * self.batches, 0
+        self.between = int(min(BETWEEN, max(1, self.steps * MOVING // EXCHANGES)))
+
+    def stretches(self) -> list[int]:
+        """Share the passes among a first stretch and, where equations finish each, others from the best."""
+        if not self.finishes or self.passes < 2 * STRETCHES:
+            return [self.passes]
+        rest = self.passes // (2 * (STRETCHES - 1))
+        return [self.passes - rest * (STRETCHES - 1), *[rest] * (STRETCHES - 1)]
 
     def begin(self, start: Start | None) -> None:
         """Hold a random sparse network that uses no input that is always zero, or the given one."""
@@ -145,16 +160,48 @@ class Training:
         return 3 * self.held.values.numel()
 
     def epochs(self) -> Iterator[Iterate]:
-        """Train, handing out something after every pass; what comes last is within the budget."""
-        for epoch in range(self.passes):
-            for rows in self.rows(epoch):
-                self.descend(self.objective.read(rows))
-                share = self.taken / self.steps
-                if share < MOVING and self.taken % self.between == 0:
-                    self.exchange(share)
-            if epoch + 1 < self.passes:
-                yield self.iterate(epoch + 1)
-        yield self.last()
+        """Train, handing out something after every pass; what ends a stretch is within the budget."""
+        best: Iterate | None = None
+        for number, passes in enumerate(self.stretches()):
+            if best is not None:
+                self.begin(Start(self.from_best(best, number), self.objective.signs))
+            self.plan(passes)
+            for epoch in range(passes):
+                self.train_once()
+                if epoch + 1 < passes:
+                    yield self.iterate(self.done)
+            answer = self.last()
+            if best is None or answer.loss < best.loss:
+                best = answer
+            end = self.done >= self.passes
+            yield replace(
+                best, passes=self.done, record={**best.record, **({"phase": "done"} if end else {})}
+            )
+
+    def train_once(self) -> None:
+        """Go through the rows once."""
+        for rows in self.rows(self.done):
+            self.descend(self.objective.read(rows))
+            share = self.taken / self.steps
+            if share < MOVING and self.taken % self.between == 0:
+                self.exchange(share)
+        self.done += 1
+
+    def from_best(self, best: Iterate, number: int) -> SparseVector:
+        """Choose where the next stretch starts: the best so far, or what the layers find one by one."""
+        objective, dtype = self.objective, self.objective.design.dtype
+        deep = len(objective.layout.widths) > 3
+        if number == 1 and deep and objective.layout.fused:
+            stages = [
+                Stage(objective, layer, None, 1, self.solver.seed)
+                for layer in range(objective.layout.layers - 1)
+            ]
+            found = finish(
+                objective, layerwise(stages, self.budget, LAYERWISE).w, self.budget, self.solver.seed
+            )
+            if found.loss < best.loss:
+                return found.w.to(dtype)
+        return best.w.to(dtype)
 
     def rows(self, epoch: int) -> Iterator[np.ndarray]:
         """Go through the rows once, in an order fixed by the seed and the epoch."""
@@ -259,7 +306,7 @@ class Training:
             point = finish(self.objective, wide, self.budget, self.solver.seed)
             if point.loss < answer.loss:
                 answer = replace(answer, w=point.w, loss=point.loss)
-        return replace(answer, passes=self.passes, record={**answer.record, "phase": "done"})
+        return replace(answer, passes=self.done)
 
     def cut(self) -> Iterate:
         """Keep the most useful weights, as many as the budget allows."""
@@ -267,7 +314,7 @@ class Training:
         if not bool((usefulness > 0).any()):
             usefulness = self.held.values.abs()
         self.replace(largest(usefulness, self.budget), 0)
-        return self.iterate(self.taken / self.batches)
+        return self.iterate(self.done)
 
 
 def batch_rows(wanted: int | str | None, rows: int) -> int:

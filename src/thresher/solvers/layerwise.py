@@ -66,7 +66,9 @@ class Stage:
         if layout.fused:
             seen = Design(design.X, design.scale, layout.bias, design.dtype)
             operator = GatedOperator(seen, DenseRandom(seen.features, neurons, self.seed), whole.memory_limit)
-            objective: Any = Objective(operator, whole.y[:, 0], whole.loss, whole.weight, whole.alpha)
+            objective: Any = Objective(
+                operator, whole.y[:, 0].to(design.dtype), whole.loss, whole.weight, whole.alpha
+            )
             solver: Any = paper_iht(self.update_gates_every, self.batch, self.seed)
         else:
             part = Layout((inputs, neurons, outputs), layout.bias)
