@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -123,10 +125,43 @@ def test_the_support_is_what_predictions_depend_on(task: Any) -> None:
     assert np.array_equal(model.predict(data), model.predict(changed))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "three targets",
+        "three targets, two layers",
+        pytest.param("three classes", marks=pytest.mark.xfail(reason="the penalty's gradient is no use")),
+    ],
+)
+def test_inputs_that_are_always_zero_are_not_used(name: str) -> None:
+    model = fitted(TASKS[name], np.column_stack([np.zeros((ROWS, 10)), X, np.zeros((ROWS, 10))]), max_iter=60)
+    used = model.get_support()
+    assert used[10:16].any()
+    assert not used[:10].any()
+    assert not used[16:].any()
+
+
 @any_task
 def test_a_list_of_layers_is_a_tuple_of_layers(task: Any) -> None:
     hidden = task[2].get("hidden", (SMALL["hidden"],))
     assert fitted(task, hidden=list(hidden)).network_.equals(fitted(task, hidden=hidden).network_)
+
+
+def test_no_dense_network_is_ever_held() -> None:
+    # In a process of its own: memory that earlier tests gave back would hide what a fit takes.
+    program = (
+        "import numpy as np\n"
+        "from thresher import SparseMLPClassifier\n"
+        "from thresher.experiments.memory import peak_during\n"
+        "X = np.random.default_rng(0).standard_normal((100, 4000), dtype=np.float32)\n"
+        "y = X[:, :3].argmax(1)\n"
+        "SparseMLPClassifier(50, 20, max_iter=2, random_state=0).fit(X[:50, :50], y[:50])\n"
+        "wide = SparseMLPClassifier(200, 10_000, max_iter=2, random_state=0, memory_limit='16MB')\n"
+        "print(peak_during(lambda: wide.fit(X, y))[1])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    all_weights = 4 * 4000 * 10_000
+    assert int(done.stdout) < all_weights / 2
 
 
 # Data in other forms, units, weights.
@@ -379,6 +414,17 @@ def test_a_budget_of_one_path_warns_only_if_none_is_found(recwarn: pytest.Warnin
         assert warned != model.get_support().any()
 
 
+@pytest.mark.parametrize(
+    "method",
+    ["fit", pytest.param("partial_fit", marks=pytest.mark.xfail(reason="it is one call further away"))],
+)
+def test_the_warning_points_to_the_line_that_asked(method: str) -> None:
+    model = SparseMLPRegressor(**{**SMALL, "budget": 2, "hidden": (5, 4)})
+    with pytest.warns(NoPathWarning) as caught:
+        getattr(model, method)(X, Y)
+    assert caught[0].filename == __file__
+
+
 # Stopping early, going on, interruptions.
 
 
@@ -475,13 +521,9 @@ def test_partial_fit_learns_digits_within_the_budget_at_every_call(digits: Any) 
 
 
 @pytest.mark.xfail(reason="the one step that a small part takes is the last of its schedule, a hundredth")
-@pytest.mark.parametrize("name", ["three targets", "three classes"])
-def test_partial_fit_learns_from_small_parts(name: str) -> None:
-    Estimator, y, own = TASKS[name]
-    model, losses = Estimator(**{**SMALL, **own}), []
-    for call in range(60):
-        first = {"classes": [0, 1, 2]} if Estimator is SparseMLPClassifier and call == 0 else {}
-        losses.append(model.partial_fit(X, y, **first).loss_)
+def test_partial_fit_learns_from_small_parts() -> None:
+    model = SparseMLPClassifier(**SMALL)
+    losses = [model.partial_fit(X, LABELS, classes=[0, 1, 2]).loss_ for _ in range(60)]
     assert losses[-1] < 0.8 * losses[0]
 
 
@@ -586,12 +628,14 @@ def test_a_squared_error_of_many_classes_is_refused() -> None:
         classifier(LABELS, loss="squared")
 
 
-@pytest.mark.parametrize(("hidden", "budget", "least"), [(100, 1000, 0.90), ((300, 100), 2662, 0.92)])
-def test_two_passes_over_mnist_learn_ten_digits(
-    mnist_folder: Path, hidden: Any, budget: int, least: float
+@pytest.mark.parametrize(
+    ("hidden", "budget", "passes", "least"), [(100, 1000, 2, 0.90), ((50, 30), 1000, 1, 0.80)]
+)
+def test_a_pass_or_two_over_mnist_teach_ten_digits(
+    mnist_folder: Path, hidden: Any, budget: int, passes: int, least: float
 ) -> None:
     split = paper_split(folder=mnist_folder)
-    model = SparseMLPClassifier(budget, hidden, max_iter=2, random_state=0)
+    model = SparseMLPClassifier(budget, hidden, max_iter=passes, random_state=0)
     model.fit(split.X_train, split.y_train)
     assert_sound(model, budget)
     assert model.score(split.X_test, split.y_test) >= least
