@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from problems import memory_map, normal
+from sklearn.exceptions import DataConversionWarning
 
 from thresher import SparseMLPClassifier, SparseMLPRegressor
 from thresher.errors import BudgetError, DataError, MemoryLimitError, ParameterError
@@ -177,9 +178,30 @@ def test_targets_that_are_not_numbers_are_refused_by_the_regressor() -> None:
         fit(SparseMLPRegressor, X, np.array(["low", "high"] * 30))
 
 
-def test_several_targets_are_refused_by_the_regressor() -> None:
-    with pytest.raises(DataError, match="y has 2 columns, but this regressor fits one target"):
-        fit(SparseMLPRegressor, X, np.column_stack([Y, Y]))
+@any_solver
+def test_several_targets_work(solver: str) -> None:
+    model = fit(SparseMLPRegressor, X, np.column_stack([Y, -Y]), solver=solver)
+    assert_sound(model)
+    assert model.predict(X).shape == (60, 2)
+
+
+def test_a_column_of_targets_is_one_target() -> None:
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        column = fit(SparseMLPRegressor, X, Y[:, None])
+    assert column.network_.equals(fit(SparseMLPRegressor, X).network_)
+
+
+def test_targets_of_three_dimensions_are_refused() -> None:
+    with pytest.raises(ValueError, match="dim 3"):
+        fit(SparseMLPRegressor, X, np.zeros((60, 2, 2)))
+
+
+@any_solver
+def test_several_targets_that_cannot_be_computed_with_are_refused(solver: str) -> None:
+    with pytest.raises(ValueError, match="y contains NaN"):
+        fit(SparseMLPRegressor, X, np.column_stack([Y, with_entry(Y, np.nan)]), solver=solver)
+    with pytest.raises(DataError, match=r"y holds 1e\+39.*Scale y"):
+        fit(SparseMLPRegressor, X, np.column_stack([Y, with_entry(Y, 1e39)]), solver=solver)
 
 
 def test_one_class_is_refused() -> None:
@@ -187,9 +209,22 @@ def test_one_class_is_refused() -> None:
         fit(SparseMLPClassifier, X, np.ones(60))
 
 
-def test_three_classes_are_refused_with_a_way_out() -> None:
-    with pytest.raises(DataError, match=r"3 classes.*OneVsRestClassifier"):
-        fit(SparseMLPClassifier, X, np.arange(60) % 3)
+@any_solver
+def test_three_classes_work(solver: str) -> None:
+    model = fit(SparseMLPClassifier, X, np.digitize(Y, [-0.5, 0.5]), solver=solver)
+    assert_sound(model)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(X).shape == (60, 3)
+
+
+def test_a_squared_error_is_refused_for_more_than_two_classes() -> None:
+    with pytest.raises(ParameterError, match=r"loss='squared'.*3 classes.*loss='auto'"):
+        fit(SparseMLPClassifier, X, np.arange(60) % 3, loss="squared")
+
+
+def test_labels_of_several_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="1d array"):
+        fit(SparseMLPClassifier, X, np.column_stack([Y > 0, Y < 0]))
 
 
 def test_continuous_labels_are_refused() -> None:
@@ -222,7 +257,9 @@ def test_impossible_budgets_are_refused_by_fit(Estimator: Any, budget: Any) -> N
         ("hidden", "10", "whole number"),
         ("hidden", None, "whole number"),
         ("hidden", (), "whole number"),
-        ("hidden", (3, 4), "one layer"),
+        ("hidden", (3, 0), "one for each hidden layer"),
+        ("hidden", (3, 2.5), "one for each hidden layer"),
+        ("hidden", ((3,), 4), "one for each hidden layer"),
         ("solver", "papr", "Did you mean 'paper'"),
         ("solver", "newton", "'auto', 'paper' or a solver object"),
         ("solver", None, "solver object"),
@@ -279,6 +316,12 @@ def test_sizes_that_cannot_fit_are_refused_naming_the_bytes(
     words = str(caught.value).split()
     assert int(words[words.index("bytes,") - 1].replace(",", "")) >= least
     assert f"hidden={hidden:,}" in str(caught.value)
+
+
+@both
+def test_layers_that_cannot_fit_are_refused(Estimator: Any) -> None:
+    with pytest.raises(MemoryLimitError, match=r"at least 48,\d+,\d+,\d+,\d+ bytes"):
+        fit(Estimator, X, hidden=(3, 10**12))
 
 
 @both
@@ -386,7 +429,7 @@ def test_one_row_of_each_class_works(solver: str) -> None:
 def test_rows_too_few_for_early_stopping_are_refused(Estimator: Any) -> None:
     y = [0, 1] if Estimator is SparseMLPClassifier else [0.5]
     with pytest.raises(DataError, match=r"rows to set aside.*early_stopping=False"):
-        fit(Estimator, X[: len(y)], y, early_stopping=True)
+        fit(Estimator, X[: len(y)], y, early_stopping=True, validation_fraction=0.9)
 
 
 @both
