@@ -6,6 +6,9 @@ Every error a user can meet is a :class:`ThresherError` and also the built-in ki
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class ThresherError(Exception):
     """Any error that Thresher raises on purpose."""
@@ -45,3 +48,11 @@ class InterruptedFitWarning(UserWarning):
 
 class NoPathWarning(UserWarning):
     """A network in which no input reaches an output: it is a constant."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that led here, however deep the call went."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

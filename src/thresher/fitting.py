@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from thresher.errors import DataError, InterruptedFitWarning
+from thresher.errors import DataError, InterruptedFitWarning, warn_user
 from thresher.layering import TrainedLayers, train_layers
 from thresher.losses import Loss
 from thresher.network import Network
@@ -128,11 +127,10 @@ class SparseMLP(BaseEstimator):
                 X, y, weight, loss, settings, start=start, held_out=held_out, callback=report
             )
         if trained.solution.status is INTERRUPTED:
-            warnings.warn(
+            warn_user(
                 "the fit was interrupted; the best network found so far is kept. Fit again with "
                 "warm_start=True to go on from it.",
                 InterruptedFitWarning,
-                stacklevel=3,
             )
         return trained
 

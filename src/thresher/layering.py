@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from thresher.budget import check_budget, keep_largest
-from thresher.errors import DataError, NoPathWarning
+from thresher.errors import DataError, NoPathWarning, warn_user
 from thresher.losses import Loss
 from thresher.network import Layer, Network
 from thresher.operators import Design, column_scale
@@ -203,21 +202,20 @@ def _constant_if_cut_off(objective: LayeredObjective, w: SparseVector, budget: i
         return w
     layout = objective.layout
     needed = layout.layers - int(layout.fused)
-    warnings.warn(
+    warn_user(
         f"no input reaches an output within budget={budget:,}, so the network is the best constant. A path "
         f"from an input to an output takes {needed} weights: raise the budget, or max_iter.",
         NoPathWarning,
-        stacklevel=5,
     )
     if not layout.bias:
         return SparseVector.zeros(layout.size, w.values.dtype)
-    constants = _best_constants(objective)
+    constants = _best_constants(objective, budget)
     places = layout.shapes[-1][1]
     indices = layout.offsets[-2] + torch.arange(layout.widths[-1]) * places + places - 1
     return keep_largest(SparseVector(indices, constants.to(w.values.dtype), layout.size), budget)
 
 
-def _best_constants(objective: LayeredObjective) -> Tensor:  # (outputs,)
+def _best_constants(objective: LayeredObjective, budget: int) -> Tensor:  # (outputs,)
     """Give the output of every row that minimises the loss: means, or logarithms of odds and of shares."""
     y = objective.y.double()
     weight = torch.ones(len(y)).double() if objective.weight is None else objective.weight.double()
@@ -226,8 +224,25 @@ def _best_constants(objective: LayeredObjective) -> Tensor:  # (outputs,)
         return mean
     if y.shape[1] == 1:
         return torch.logit(mean, eps=1e-9)
-    logarithms = mean.clamp(min=1e-9).log()
-    return logarithms - logarithms.mean()
+    return _best_logarithms(mean.clamp(min=1e-9), max(1, y.shape[1] - budget))
+
+
+def _best_logarithms(shares: Tensor, zeros: int) -> Tensor:
+    """Give the logits whose softmax is nearest to some shares, `zeros` of them zero.
+
+    Classes whose logit is zero come out equally likely, so they should have had nearly equal shares: they are
+    neighbours when the shares are sorted. The others can be exact.
+    """
+    order, best = torch.argsort(shares), None
+    for first in range(shares.numel() - zeros + 1):
+        alike = order[first : first + zeros]
+        logits = (shares / shares[alike].mean()).log()
+        logits[alike] = 0
+        loss = float(torch.logsumexp(logits, 0) - (shares * logits).sum() / shares.sum())
+        if best is None or loss < best[0]:
+            best = loss, logits
+    assert best is not None
+    return best[1]
 
 
 def _unfold(objective: LayeredObjective, w: SparseVector, unit: float) -> tuple[Layer, ...]:

@@ -21,8 +21,6 @@ from thresher.solvers import layered
 from thresher.solvers.layered import Held, LayeredObjective, Layout, erdos_renyi
 
 # The test of silence below is the one place where torch's remark on its sparse tensors matters.
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-
 ROWS = 37
 
 LAYOUTS = {
@@ -316,7 +314,6 @@ def test_the_penalty_is_half_alpha_times_the_squares() -> None:
     assert penalised.value(case.held) == pytest.approx(expected)
 
 
-@pytest.mark.xfail(reason="torch announces that its CSR tensors are in beta, once in a process")
 def test_sparse_products_are_silent() -> None:
     # In a process of its own, because torch says what it says only once.
     program = (

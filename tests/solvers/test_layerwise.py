@@ -169,7 +169,6 @@ def test_every_stage_has_all_the_passes() -> None:
     assert len(watch.records) == 12
 
 
-@pytest.mark.xfail(reason="each stage takes an interruption for its own, and the next one begins")
 @pytest.mark.parametrize("raised", [True, False], ids=["interruption", "callback"])
 def test_what_stops_a_stage_stops_the_fit(raised: bool) -> None:
     seen = []

@@ -139,8 +139,11 @@ class Training:
         indices, values = [], []
         for layer, count in enumerate(erdos_renyi(layout, self.most)):
             neurons, places = layout.shapes[layer]
-            chosen = np.sort(distinct(rng, neurons * places, count))
-            neuron = chosen // max(1, places)
+            usable = self.usable() if layer == 0 else np.arange(places)
+            count = min(count, neurons * len(usable))
+            drawn_places = np.sort(distinct(rng, neurons * len(usable), count))
+            neuron = drawn_places // max(1, len(usable))
+            chosen = neuron * places + usable[drawn_places % max(1, len(usable))]
             fan = np.bincount(neuron, minlength=neurons)[neuron]
             drawn = rng.standard_normal(count) * np.sqrt(2 / np.maximum(1, fan))
             if layout.bias:
@@ -148,6 +151,15 @@ class Training:
             indices.append(torch.from_numpy(chosen) + layout.offsets[layer])
             values.append(torch.from_numpy(drawn).to(dtype))
         self.hold(torch.cat(indices), torch.cat(values))
+
+    def usable(self) -> np.ndarray:
+        """Give the places of a neuron of the first layer whose input is not always zero."""
+        design = self.objective.design
+        seen = torch.zeros(design.columns, dtype=torch.bool)
+        for _, _, chunk in design.chunks(1):
+            seen |= (chunk != 0).any(0)
+        places = seen.nonzero().flatten().numpy()
+        return np.append(places, design.columns) if self.objective.layout.bias else places
 
     def hold(self, indices: Tensor, values: Tensor) -> None:
         """Hold some weights, with fresh moments."""
@@ -223,9 +235,10 @@ class Training:
             gradient.add_(held.values, alpha=objective.alpha / objective.total)
         self.taken += 1
         share = self.taken / self.steps
-        rate = (
-            self.rate * min(1.0, share / WARM) * (LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * share)))
-        )
+        # The middle of the step, so that a run of a single one does not only take the last, tiny one.
+        middle = (self.taken - 0.5) / self.steps
+        fading = LAST + (1 - LAST) * 0.5 * (1 + math.cos(math.pi * middle))
+        rate = self.rate * min(1.0, middle / WARM) * fading
         self.first.mul_(MOMENTUM).add_(gradient, alpha=1 - MOMENTUM)
         self.second.mul_(MEMORY).addcmul_(gradient, gradient, value=1 - MEMORY)
         size = (self.second / (1 - MEMORY**self.taken)).sqrt_().add_(TINY)

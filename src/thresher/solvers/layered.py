@@ -4,6 +4,7 @@ with those that are held, gradients of all the others in blocks."""
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,9 +128,12 @@ class Part:
             self.matrix = self._dense(held)
             out = columns @ self.matrix
         else:
-            self.matrix = torch.sparse_csr_tensor(
-                self.starts, self.place, held, (self.neurons, self.width), check_invariants=False
-            )
+            with warnings.catch_warnings():
+                # torch says once that its sparse matrices are young.
+                warnings.simplefilter("ignore", UserWarning)
+                self.matrix = torch.sparse_csr_tensor(
+                    self.starts, self.place, held, (self.neurons, self.width), check_invariants=False
+                )
             out = (self.matrix @ columns.T).T
         if self.outside.numel():
             out[:, self.biased] += values[self.outside]

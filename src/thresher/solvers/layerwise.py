@@ -19,7 +19,7 @@ from thresher.operators import Design, GatedOperator
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import paper_iht
 from thresher.solvers.layered import LayeredObjective, Layout, Part
-from thresher.solvers.loop import Iterate, Record, Solution, run
+from thresher.solvers.loop import CALLED_OFF, INTERRUPTED, Iterate, Record, Solution, run
 from thresher.solvers.objective import Objective
 from thresher.vector import SparseVector
 
@@ -146,8 +146,8 @@ def layerwise(
             torch.cat([frozen.values, placed.values]),
             frozen.size,
         )
-        history += [
-            {**record, "stage": number + 1, "step": len(history) + 1 + i}
-            for i, record in enumerate(solution.history)
-        ]
+        for record in solution.history:
+            history.append({**record, "stage": number + 1, "step": len(history) + 1})
+        if solution.status in (INTERRUPTED, CALLED_OFF):
+            break
     return replace(solution, w=frozen, history=history)
