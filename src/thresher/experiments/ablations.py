@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thresher.data.planted import label_floor, psnr
+from thresher.experiments.estimate import planted_cost
+from thresher.experiments.experiment import Choices, Experiment, Summary, Table
 from thresher.experiments.fits import (
     RECOVERED,
     decibels,
@@ -18,7 +21,6 @@ from thresher.experiments.fits import (
 )
 from thresher.experiments.memory import measure_apart
 from thresher.experiments.record import Cell, Outcome
-from thresher.experiments.sweep import Choices, Experiment, Summary, Table
 
 if TYPE_CHECKING:
     from thresher.solvers.iht import IHT
@@ -53,7 +55,7 @@ def _cells(choices: Choices) -> list[Cell]:
     return cells + [Cell("ablations", each, seeds[0]) for each in blocks]
 
 
-def _measure(cell: Cell) -> dict[str, Any]:
+def _measure(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
     if cell["part"] == "block":
         return measure_apart({**cell.configuration, "seed": cell.seed})
     return _thresholding(cell)
@@ -155,4 +157,8 @@ ABLATIONS = Experiment(
     _measure,
     _summarise,
     varies=("part", "variant"),
+    takes=("rows",),
+    cost=lambda cell: planted_cost(cell, "paper", 2 * cell.configuration.get("passes", 3)),
+    # Blocks are compared by their time.
+    alone=True,
 )
