@@ -37,6 +37,8 @@ MEGABYTE = 2**20
 @styled
 def curves_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) -> Figure:
     """Draw score, time and peak memory against the budget: medians over widths and seeds, and quartiles."""
+    from matplotlib.ticker import FuncFormatter, LogFormatter
+
     figure, panels = new_figure(14, 4.9, panels=3)
     methods = [method for method in METHODS if any(o.cell["method"] == method for o in outcomes)]
     score = "PSNR (dB)" if part.measure == "PSNR" else "accuracy"
@@ -52,6 +54,8 @@ def curves_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
         axes.tick_params(axis="x", rotation=90 if len(axes.get_xticks()) > 7 else 0)
         if quantity != "score":
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     cut = cut_of(declared, part, outcomes)

@@ -101,7 +101,7 @@ def _score(outcome: Outcome, part: str) -> dict[str, Any]:
     if found.measure == "PSNR":
         return {"name": "score", "title": "PSNR (dB)", "low": low, "high": high, "digits": 0, "factor": 1}
     title = "accuracy (percent)"
-    return {"name": "score", "title": title, "low": 100 * low, "high": 100.0, "digits": 0, "factor": 100}
+    return {"name": "score", "title": title, "low": low, "high": high, "digits": 1, "factor": 100}
 
 
 def _costs(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:

@@ -50,12 +50,13 @@ def figure_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
     size = max(8.0, width * len(methods) + 1.4), height * rows + 1.5
     figure = Figure(figsize=size, layout="constrained")
     panels = figure.subplots(rows, len(methods), squeeze=False, sharex=True, sharey=True)
-    means = [_values(outcomes, method, ms, ss, np.mean) for method in methods]
+    factor = factor_of(part)
+    means = [_values(outcomes, method, ms, ss, np.mean, factor) for method in methods]
     _row(figure, list(panels[0]), means, scale_of(part), _unit(part, "mean"), part)
     for axes, method in zip(panels[0], methods, strict=True):
         axes.set_title(NAMES[method])
     if rows == 2:
-        deviations = [_values(outcomes, method, ms, ss, np.std) for method in methods]
+        deviations = [_values(outcomes, method, ms, ss, np.std, factor) for method in methods]
         largest = max(np.nanmax(values, initial=0.0) for values in deviations) or 1.0
         unit = _unit(part, "standard deviation")
         _row(figure, list(panels[1]), deviations, (0.0, float(largest)), unit, part, "magma_r")
@@ -70,8 +71,13 @@ def figure_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
 
 
 def scale_of(part: Part) -> tuple[float, float]:
-    """Give the colour scale of a part: the paper's for PSNR, from chance to perfect for accuracy."""
-    return (LOWEST, HIGHEST) if part.measure == "PSNR" else (1 / CLASSES[part.data], 1.0)
+    """Give the colour scale of a part: the paper's in dB, or percent from chance to perfect."""
+    return (LOWEST, HIGHEST) if part.measure == "PSNR" else (100 / CLASSES[part.data], 100.0)
+
+
+def factor_of(part: Part) -> float:
+    """Give what scores are multiplied by to be shown: accuracies are shown in percent."""
+    return 1.0 if part.measure == "PSNR" else 100.0
 
 
 def _values(
@@ -80,13 +86,14 @@ def _values(
     ms: Sequence[int],
     ss: Sequence[int],
     average: Callable[[list[float]], np.floating],
+    factor: float,
 ) -> np.ndarray:
     """Average the scores of a method over seeds; NaN where there are none."""
     found: dict[tuple[int, int], list[float]] = {}
     for outcome in outcomes:
         if outcome.cell["method"] == method:
             place = ms.index(outcome.cell["hidden"]), ss.index(outcome.cell["budget"])
-            found.setdefault(place, []).append(outcome.result["score"])
+            found.setdefault(place, []).append(factor * outcome.result["score"])
     values = np.full((len(ms), len(ss)), np.nan)
     for place, scores in found.items():
         values[place] = average(scores)
@@ -120,8 +127,10 @@ def _panel(axes: Axes, values: np.ndarray, scale: tuple[float, float], colours: 
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
             colour = text_colour(image.cmap(image.norm(value)))
-            text = f"{value:.0f}" if part.measure == "PSNR" else f"{100 * value:.0f}"
-            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7.5)
+            # Tenths where they matter: accuracies, and small deviations.
+            whole = value >= 99.95 or (part.measure == "PSNR" and (colours == "viridis" or value >= 9.95))
+            text = f"{value:.0f}" if whole else f"{value:.1f}"
+            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=7)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.tick_params(length=0)
@@ -129,7 +138,7 @@ def _panel(axes: Axes, values: np.ndarray, scale: tuple[float, float], colours: 
 
 
 def _unit(part: Part, what: str) -> str:
-    return f"{what}\nPSNR (dB)" if part.measure == "PSNR" else f"{what}\naccuracy"
+    return f"{what}\nPSNR (dB)" if part.measure == "PSNR" else f"{what}\naccuracy (percent)"
 
 
 def _title(declared: Declared, part: Part, outcomes: Sequence[Outcome], seeds: int, width: int) -> str:
