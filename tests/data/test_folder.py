@@ -41,6 +41,7 @@ def test_without_any_folder_the_error_says_what_to_set_and_which_files(
         data_folder()
     message = str(caught.value)
     assert "mnist/" in message
+    assert "cifar-10-batches-bin/" in message and "test_batch.bin" in message
     assert "folder=" in message
     for stem in ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"):
         assert f"{stem}-ubyte.gz" in message
@@ -64,7 +65,8 @@ def test_a_folder_that_is_missing_or_a_file_is_refused_by_name(
 
 def test_data_needs_no_torch() -> None:
     code = (
-        "import sys; import thresher.data.folder, thresher.data.mnist, thresher.data.planted; "
+        "import sys; import thresher.data.folder, thresher.data.mnist, thresher.data.planted, "
+        "thresher.data.cifar, thresher.data.images, thresher.data.fetch; "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,7 +2,10 @@
 
 - :mod:`thresher.data.planted` draws sparse networks and the data they label.
 - :mod:`thresher.data.mnist` reads the MNIST files and splits them as the paper does.
+- :mod:`thresher.data.cifar` reads CIFAR-10's test images.
+- :mod:`thresher.data.images` turns images into regression problems by Fourier features.
 - :mod:`thresher.data.folder` finds the data folder.
+- :mod:`thresher.data.fetch` fills it from OpenML, where that is asked for.
 
 Import names from the modules themselves. Nothing here needs torch.
 """

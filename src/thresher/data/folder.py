@@ -11,7 +11,8 @@ VARIABLE = "THRESHER_DATA"
 
 LAYOUT = (
     "A data folder holds `mnist/` with the four MNIST files train-images-idx3-ubyte.gz, "
-    "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz."
+    "train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz, and "
+    "`cifar-10-batches-bin/` with test_batch.bin of CIFAR-10's binary version; each only for what uses it."
 )
 
 
