@@ -158,7 +158,7 @@ ABLATIONS = Experiment(
     _summarise,
     varies=("part", "variant"),
     takes=("rows",),
-    cost=lambda cell: planted_cost(cell, "paper", 2 * cell.configuration.get("passes", 3)),
+    cost=lambda cell: planted_cost(cell, "paper", cell.configuration.get("passes", 3)),
     # Blocks are compared by their time.
     alone=True,
 )

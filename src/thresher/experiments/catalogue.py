@@ -44,7 +44,7 @@ class Quick:
     s: tuple[int, ...]
     rows: int | None = None
     passes: int | None = None
-    seconds: float = 4.0
+    seconds: float = 6.0
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _planted(name: str, title: str, outputs: int, layers: int) -> Part:
         batch_size=None if alone else 5_000,
         outputs=outputs,
         layers=layers,
-        quick=Quick((2, 10, 50), (10, 20, 100, 500), rows=4_000, passes=15),
+        quick=Quick((2, 10, 50, 200 // layers), (10, 50, 200, 1000), rows=4_000, passes=15),
     )
 
 
@@ -185,7 +185,7 @@ FIGURES = (
                 passes=15,
                 batch_size=1_000,
                 auto_passes=15,
-                quick=Quick((1, 10, 50), (1, 5, 20, 100), rows=2_000, passes=5),
+                quick=Quick((1, 10, 100), (1, 5, 20, 100), rows=2_000, passes=5),
             ),
             Part(
                 "right",

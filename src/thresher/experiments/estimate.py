@@ -16,14 +16,14 @@ from thresher.experiments.experiment import Cost, Experiment
 from thresher.experiments.record import Cell, Outcome
 
 # Seconds for a multiplication: in a dense product over all weights, and in refinement over those kept.
-DENSE, KEPT = 4e-11, 5e-8
+DENSE, KEPT = 4e-11, 3e-8
 # The default solver: seconds for a fit of 50,000 rows, at least and for each weight of the budget.
 AUTO_LEAST, AUTO_WEIGHT = 1.5, 0.035
 # Training a dense network: forward, two products backward, and Adam; and what a step costs anyhow.
-TRAINING, STEP = 6 / 4e10, 1.5e-3
+TRAINING, STEP = 6 / 8e10, 7e-4
 # A process with torch and scikit-learn, before it holds any data.
 PROCESS = 350 * 2**20
-PRUNED = 0.1
+PRUNED, PRUNING = 0.1, ("imp-paper", "imp")
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def planted_cost(cell: Cell, method: str, passes: int) -> Cost:
     if method == "paper":
         seconds = steps * batch * (DENSE * weights + KEPT * kept)
         return Cost(seconds + 0.5, 2 * data + 64 * 2**20)
-    rounds = {"imp-paper": 1, "imp": 2}.get(method, 0) * _prunings(weights, kept) + 1
+    rounds = 1 + (_prunings(weights, kept) if method in PRUNING else int(method == "one-shot"))
     seconds = rounds * steps * (batch * weights * TRAINING + STEP)
     return Cost(seconds + 0.5, 2 * data + 40.0 * weights + 16.0 * batch * cell["hidden"])
 

@@ -116,7 +116,7 @@ TABLE_1 = Experiment(
     _summary_1,
     varies=("k",),
     takes=("rows", "k"),
-    cost=lambda cell: planted_cost(cell, "paper", 2 * cell["steps"]),
+    cost=lambda cell: planted_cost(cell, "paper", cell["steps"]),
 )
 
 TABLE_2 = Experiment(
@@ -128,5 +128,5 @@ TABLE_2 = Experiment(
     _summary_2,
     varies=("k", "steps"),
     takes=("rows", "k"),
-    cost=lambda cell: planted_cost(cell, "paper", 2 * cell["steps"]),
+    cost=lambda cell: planted_cost(cell, "paper", cell["steps"]),
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from thresher.data import cifar
+from thresher.data.images import cifar_image, mnist_image
 from thresher.data.mnist import FILES, paper_split
 from thresher.data.planted import psnr
 from thresher.experiments.fits import decibels, fingerprint, plant
@@ -24,7 +26,7 @@ PLANTED, BINARY, DIGITS, MNIST_IMAGE, CIFAR_IMAGE = (
     "cifar-image",
 )
 CLASSES = {BINARY: 2, DIGITS: 10}
-IMAGES = {MNIST_IMAGE: "mnist_image", CIFAR_IMAGE: "cifar_image"}
+IMAGES = {MNIST_IMAGE: mnist_image, CIFAR_IMAGE: cifar_image}
 
 # Rows and inputs of the data that comes from files.
 SHAPES = {BINARY: (10_000, 784), DIGITS: (50_000, 784), MNIST_IMAGE: (784, 1500), CIFAR_IMAGE: (3072, 1500)}
@@ -70,7 +72,7 @@ def load(cell: Cell, folder: Path | None) -> Problem:
         return Problem("regression", planted.X, planted.y, planted.X, planted.y)
     if kind in CLASSES:
         return _digits(CLASSES[kind], cell["n"], folder)
-    X, y = _image(kind, folder)
+    X, y = _image(kind, folder, cell.seed)
     return Problem("regression", X, y, X, y)
 
 
@@ -82,7 +84,8 @@ def print_of(cell: Cell) -> str:
     kind = cell["data"]
     if kind == PLANTED:
         return fingerprint(cell)
-    content = [kind, cell["n"], cell["d"], *(file.md5 for file in FILES if kind != CIFAR_IMAGE)]
+    sums = [cifar.MD5] if kind == CIFAR_IMAGE else [file.md5 for file in FILES]
+    content = [kind, cell["n"], cell["d"], *sums]
     return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
 
 
@@ -92,7 +95,7 @@ def check(cells: Sequence[Cell], folder: Path | None) -> None:
         if kind in CLASSES:
             _digits(CLASSES[kind], SHAPES[kind][0], folder)
         elif kind in IMAGES:
-            _image(kind, folder)
+            _image(kind, folder, 0)
 
 
 # Processes measure many cells of the same data.
@@ -106,9 +109,8 @@ def _digits(classes: int, rows: int, folder: Path | None) -> Problem:
     return Problem("classification", split.X_train[kept], split.y_train[kept], split.X_test, split.y_test)
 
 
+# The seed draws the frequencies, so that all methods of a trial see the same features.
 @lru_cache(maxsize=2)
-def _image(kind: str, folder: Path | None) -> tuple[Any, Any]:
-    from thresher.data import images
-
-    pair: tuple[Any, Any] = getattr(images, IMAGES[kind])(folder=folder)
-    return pair
+def _image(kind: str, folder: Path | None, seed: int) -> tuple[Any, Any]:
+    X, y = IMAGES[kind](folder, seed=seed)
+    return X, y
