@@ -87,7 +87,8 @@ function openDetails(cells) {
   head.append(element("th", ""), ...cells.map((cell) => element("th", `seed ${cell.seed}`, {scope: "col"})));
   const body = table.appendChild(element("tbody"));
   for (const [name, value] of rows) {
-    if (cells.every((cell) => value(cell) === null || value(cell) === undefined)) continue;
+    // A cell that went well has no error; a setting that is null means something.
+    if (cells.every((cell) => value(cell) === undefined || (name === "error" && value(cell) === null))) continue;
     const row = body.appendChild(element("tr"));
     row.append(element("th", name, {scope: "row"}), ...cells.map((cell) => element("td", written(value(cell)))));
   }
