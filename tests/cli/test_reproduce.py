@@ -31,7 +31,7 @@ LONGER = ("--rows", "400", "--seeds", "0", "--k", "1,2,3,4,5,6", "--jobs", "1")
 WAIT = 60.0
 
 
-def measure(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+def measure(cell: Cell) -> dict[str, Any]:
     """Stand in for a fit."""
     if cell["k"] == 5:
         raise DataError("five is too much")
@@ -299,7 +299,7 @@ def test_the_command_is_kept_beside_the_results(tmp_path: Path, monkeypatch: pyt
     assert kept["jobs"] == 1
 
 
-def pretended(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+def pretended(cell: Cell) -> dict[str, Any]:
     """Stand in for any measurement of a figure, and let one method fail."""
     if cell["method"] == "gmp":
         raise DataError("not today")

@@ -26,7 +26,7 @@ class Bench:
     breaks_at: dict[int, BaseException] = field(default_factory=dict)
     data: str = "print"
 
-    def measure(self, cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+    def measure(self, cell: Cell) -> dict[str, Any]:
         self.asked.append(cell)
         if error := self.breaks_at.get(cell["k"]):
             raise error
@@ -149,6 +149,23 @@ def test_two_sweeps_do_not_write_to_one_folder(tmp_path: Path) -> None:
         next(Bench().sweep(tmp_path).run())
     assert len(list(first)) == 3
     assert list(Bench().sweep(tmp_path).run()) == []
+
+
+def test_only_experiments_that_read_files_are_given_the_data_folder(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def reads(cell: Cell, folder: Path | None) -> dict[str, Any]:
+        seen.append(folder)
+        return {}
+
+    checked: list[Any] = []
+    experiment = replace(
+        Bench().experiment(), measure=reads, check=lambda cells, folder: checked.append((len(cells), folder))
+    )
+    sweep = Sweep(experiment, CELLS, tmp_path)
+    sweep.check(tmp_path)
+    list(sweep.run(data=tmp_path))
+    assert (seen, checked) == ([tmp_path] * 4, [(4, tmp_path)])
 
 
 def test_what_was_left_out_is_said() -> None:

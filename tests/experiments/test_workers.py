@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,30 +21,29 @@ def tasks(measure: Callable[..., dict[str, Any]], **settings: Any) -> list[Task]
 def toy() -> Callable[..., dict[str, Any]]:
     """Make a measurement that travels to other processes by value, since they know nothing of tests."""
 
-    def measure(cell: Any, folder: Any) -> dict[str, Any]:
+    def measure(cell: Any) -> dict[str, Any]:
         import torch
 
         if cell["k"] == 3:
             raise ArithmeticError("three is too much")
-        return {"square": cell["k"] ** 2, "folder": str(folder), "threads": torch.get_num_threads()}
+        return {"square": cell["k"] ** 2, "threads": torch.get_num_threads()}
 
     return measure
 
 
 def test_processes_give_what_one_process_gives() -> None:
-    together = {o.cell["k"]: o for o in in_processes(tasks(toy(), folder=Path("data")), jobs=2)}
-    apart = {o.cell["k"]: o for o in here(tasks(toy(), folder=Path("data")))}
+    together = {o.cell["k"]: o for o in in_processes(tasks(toy()), jobs=2)}
+    apart = {o.cell["k"]: o for o in here(tasks(toy()))}
     assert together.keys() == apart.keys() == set(range(5))
     for k, outcome in together.items():
         assert (outcome.status, outcome.error) == (apart[k].status, apart[k].error)
         assert outcome.result.get("square") == apart[k].result.get("square")
     assert {o.result["threads"] for o in together.values() if o.result} == {1}
     assert together[3].error == "ArithmeticError: three is too much"
-    assert together[0].result["folder"] == "data"
 
 
 def test_a_process_that_dies_is_one_failed_cell() -> None:
-    def deadly(cell: Any, folder: Any) -> dict[str, Any]:
+    def deadly(cell: Any) -> dict[str, Any]:
         import os
 
         if cell["k"] == 2:

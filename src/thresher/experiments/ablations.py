@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thresher.data.planted import label_floor, psnr
@@ -55,7 +54,7 @@ def _cells(choices: Choices) -> list[Cell]:
     return cells + [Cell("ablations", each, seeds[0]) for each in blocks]
 
 
-def _measure(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+def _measure(cell: Cell) -> dict[str, Any]:
     if cell["part"] == "block":
         return measure_apart({**cell.configuration, "seed": cell.seed})
     return _thresholding(cell)

@@ -87,7 +87,8 @@ class Experiment:
     fingerprint : callable
         From a cell to a short text that changes with its data.
     measure : callable
-        From a cell, and the data folder or None, to a dict of plain JSON values.
+        From a cell to a dict of plain JSON values. One that reads files (see `check`) takes the data folder,
+        or None, as `folder`.
     summarise : callable
         From the outcomes that are done to a summary.
     varies : tuple of str
@@ -97,7 +98,8 @@ class Experiment:
     cost : callable
         From a cell to what it is expected to need.
     check : callable, optional
-        Given cells and the data folder: raises before anything is run if data that they need is not there.
+        For experiments that read files. Given cells and the data folder, it raises before anything is run if
+        what they need is not there.
     alone : bool
         Whether cells run one after the other, each with all the cores, because their time is the result.
     """
@@ -109,7 +111,7 @@ class Experiment:
     measure: Callable[..., dict[str, Any]]
     summarise: Callable[[Sequence[Outcome]], Summary]
     varies: tuple[str, ...]
-    takes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ("rows",)
     cost: Callable[[Cell], Cost] = lambda cell: Cost(1.0, 0.0)
     check: Callable[..., None] | None = None
     alone: bool = False
@@ -131,9 +133,9 @@ class Experiment:
         """Say what outcomes lack of all that is declared: values of what varies, rows, seeds."""
         declared = self.cells(Choices())
         found = []
-        for name in ("n", *self.varies):
-            all_of_them: set[Any] = {cell.configuration.get(name) for cell in declared}
-            shown: set[Any] = {outcome.cell.configuration.get(name) for outcome in outcomes}
+        for name in dict.fromkeys(("n", *self.varies)):
+            all_of_them = {_hashable(cell.configuration.get(name)) for cell in declared}
+            shown = {_hashable(outcome.cell.configuration.get(name)) for outcome in outcomes}
             if shown >= all_of_them:
                 continue
             if name == "n":
@@ -149,6 +151,10 @@ class Experiment:
         """Name a cell in a few words."""
         parts = [f"{name}={cell[name]}" for name in self.varies if name in cell.configuration]
         return ", ".join([*parts, f"seed={cell.seed}"])
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _listed(rows: set[Any]) -> str:

@@ -7,7 +7,6 @@ algorithm takes 15 full-batch steps; the default solver takes a minute at most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from thresher.experiments.estimate import planted_cost
@@ -55,7 +54,7 @@ def _configuration(rows: int, m: int, s: int, solver: str) -> dict[str, Any]:
     return {**planted, "solver": solver, "parameters": PARAMETERS[solver], **limit}
 
 
-def _measure(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+def _measure(cell: Cell) -> dict[str, Any]:
     problem = plant(cell)
     fitted = fit_planted(
         problem,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from thresher.experiments.experiment import Experiment
@@ -75,9 +76,12 @@ class Sweep:
         data : path, optional
             The data folder.
         """
+        measure = self.experiment.measure
+        if self.experiment.check is not None:
+            measure = partial(measure, folder=data)
         with self.file.opened():
             tasks = [
-                Task(cell, print_, self.experiment.measure, data, stop_on_error)
+                Task(cell, print_, measure, stop_on_error)
                 for cell, print_ in self._cells
                 if self._status(cell, print_) != DONE
             ]

@@ -8,7 +8,6 @@ step at which the support stops changing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from thresher.experiments.estimate import planted_cost
@@ -50,7 +49,7 @@ def _planted(rows: int) -> dict[str, Any]:
     return {"n": rows, "d": 100, "hidden": 10, "budget": 500}
 
 
-def _measure(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
+def _measure(cell: Cell) -> dict[str, Any]:
     problem = plant(cell)
     fitted = fit_planted(
         problem,

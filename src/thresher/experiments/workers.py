@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from thresher.errors import DataFileError, ParameterError
@@ -34,9 +33,7 @@ class Task:
     data : str
         Fingerprint of the data.
     measure : callable
-        From the cell and the data folder to plain values.
-    folder : path, optional
-        The data folder.
+        From the cell to plain values.
     stop_on_error : bool
         Whether an error is raised instead of recorded.
     """
@@ -44,7 +41,6 @@ class Task:
     cell: Cell
     data: str
     measure: Callable[..., dict[str, Any]]
-    folder: Path | None = None
     stop_on_error: bool = False
 
     def run(self) -> Outcome:
@@ -53,7 +49,7 @@ class Task:
         result: dict[str, Any] = {}
         error = None
         try:
-            result = self.measure(self.cell, self.folder)
+            result = self.measure(self.cell)
         # Whatever goes wrong in one cell must not take the others with it.
         except Exception as problem:
             if self.stop_on_error:

@@ -65,9 +65,7 @@ def plain_cell(experiment: Experiment, outcome: Outcome, identity: str) -> dict[
 
 def quantities(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     """Describe the grids that can be explored: for each part its methods, quantities and colour scales."""
-    if not any({"hidden", "budget"} <= outcome.cell.configuration.keys() for outcome in outcomes):
-        return []
-    if not all(method_of(outcome.cell) for outcome in outcomes) or "line" in outcomes[0].cell.configuration:
+    if not outcomes or not all(_has_place(outcome) for outcome in outcomes):
         return []
     grids = []
     for part in dict.fromkeys(outcome.cell.configuration.get("part", "") for outcome in outcomes):
@@ -82,6 +80,13 @@ def quantities(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
             }
         )
     return grids
+
+
+def _has_place(outcome: Outcome) -> bool:
+    """Whether a cell belongs on a grid of widths and budgets, with a method and a score."""
+    of = outcome.cell.configuration
+    placed = {"hidden", "budget"} <= of.keys() and "line" not in of and method_of(outcome.cell) in METHODS
+    return placed and ("score" in outcome.result or "psnr" in outcome.result)
 
 
 def _title(outcome: Outcome, part: str) -> str:

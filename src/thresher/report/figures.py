@@ -153,11 +153,12 @@ def _halves(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
     from thresher.report.budgets import curves_of_part
     from thresher.report.heatmaps import figure_of_part
 
-    (declared,) = [figure for figure in FIGURES if figure.name == experiment]
     drawn = {}
-    for part in declared.parts:
-        chosen = [outcome for outcome in outcomes if outcome.cell["part"] == part.name]
-        if chosen:
-            drawn[f"{experiment}-{part.name}"] = figure_of_part(declared, part, chosen)
-            drawn[f"{experiment}-{part.name}-curves"] = curves_of_part(declared, part, chosen)
+    # An experiment that is all tables has no figure.
+    for declared in (figure for figure in FIGURES if figure.name == experiment):
+        for part in declared.parts:
+            chosen = [outcome for outcome in outcomes if outcome.cell["part"] == part.name]
+            if chosen:
+                drawn[f"{experiment}-{part.name}"] = figure_of_part(declared, part, chosen)
+                drawn[f"{experiment}-{part.name}-curves"] = curves_of_part(declared, part, chosen)
     return drawn
