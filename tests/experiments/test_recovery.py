@@ -48,6 +48,11 @@ def test_an_unknown_solver_gets_a_hint() -> None:
         RECOVERY.chosen(Choices(methods=("papper",)))
 
 
+def test_a_run_of_everything_takes_the_solvers_that_there_are() -> None:
+    assert RECOVERY.understood(Choices(methods=("gmp", "auto"))).methods == ("auto",)
+    assert RECOVERY.understood(Choices(methods=("gmp",))).methods is None
+
+
 def test_the_share_leaves_out_labels_that_are_all_zero() -> None:
     outcomes = [
         outcome("paper", 0, 30.0),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from thresher.experiments.estimate import Estimate
 
 PAGE = "report.html"
+# Failed cells that are listed; more would hide what was said before.
+FAILURES = 20
 
 
 @dataclass(frozen=True)
@@ -185,10 +187,12 @@ def _tell_failures(sweeps: list[Sweep]) -> None:
     failed = [(sweep, outcome) for sweep in sweeps for outcome in sweep.failed]
     if not failed:
         return
-    for sweep, outcome in failed:
+    for sweep, outcome in failed[:FAILURES]:
         label = sweep.experiment.label(outcome.cell)
         where = f"{sweep.experiment.name}: " if len(sweeps) > 1 else ""
         typer.echo(f"failed: {where}{label}: {outcome.error}", err=True)
+    if len(failed) > FAILURES:
+        typer.echo(f"... and {len(failed) - FAILURES} more, all of them in the files cells.jsonl", err=True)
     cells = sum(len(sweep) for sweep in sweeps)
     typer.echo(f"{len(failed)} of {cells} cells failed. The same command tries them again.", err=True)
     raise typer.Exit(SOME_FAILED)

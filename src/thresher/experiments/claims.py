@@ -52,7 +52,9 @@ def mean_scores(outcomes: Sequence[Outcome], method: str, quantity: str = "score
     """Average a quantity of a method over seeds, at each width and budget."""
     values: dict[tuple[int, int], list[float]] = {}
     for outcome in outcomes:
-        if outcome.cell["method"] == method:
+        # Where all labels are zero nothing is fitted, and a time says nothing.
+        fitted = quantity == "score" or outcome.result[quantity] > 0
+        if outcome.cell["method"] == method and fitted:
             place = outcome.cell["hidden"], outcome.cell["budget"]
             values.setdefault(place, []).append(outcome.result[quantity])
     return {place: statistics.fmean(found) for place, found in values.items()}

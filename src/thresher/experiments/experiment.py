@@ -100,6 +100,8 @@ class Experiment:
     check : callable, optional
         For experiments that read files. Given cells and the data folder, it raises before anything is run if
         what they need is not there.
+    methods : tuple of str
+        The methods there are, for an experiment that does not know all of them.
     alone : bool
         Whether cells run one after the other, each with all the cores, because their time is the result.
     """
@@ -114,6 +116,7 @@ class Experiment:
     takes: tuple[str, ...] = ("rows",)
     cost: Callable[[Cell], Cost] = lambda cell: Cost(1.0, 0.0)
     check: Callable[..., None] | None = None
+    methods: tuple[str, ...] = ()
     alone: bool = False
 
     def chosen(self, choices: Choices) -> list[Cell]:
@@ -125,9 +128,15 @@ class Experiment:
         return self.cells(choices)
 
     def understood(self, choices: Choices) -> Choices:
-        """Leave out the choices that mean nothing here, for a command that runs every experiment."""
-        unknown: dict[str, Any] = {name: None for name in PARTICULAR if name not in self.takes}
-        return replace(choices, **unknown)
+        """Leave out the choices that mean nothing here, for a command that runs every experiment.
+
+        Of the methods, those stay that are known here; if there are none, all are.
+        """
+        changes: dict[str, Any] = {name: None for name in PARTICULAR if name not in self.takes}
+        if self.methods and choices.methods is not None and choices.methods != ("all",):
+            kept = tuple(method for method in choices.methods if method in self.methods)
+            changes["methods"] = kept or None
+        return replace(choices, **changes)
 
     def left_out(self, outcomes: Sequence[Outcome]) -> list[str]:
         """Say what outcomes lack of all that is declared: values of what varies, rows, seeds."""

@@ -146,7 +146,7 @@ def summarise(figure: Figure, outcomes: Sequence[Outcome]) -> Summary:
 
 
 def _table(figure: Figure, part: Part, outcomes: Sequence[Outcome]) -> Table:
-    unit = "median dB" if part.measure == "PSNR" else "median accuracy"
+    unit, factor = ("median dB", 1) if part.measure == "PSNR" else ("median %", 100)
     rows = []
     best = _best(outcomes)
     for method in [method for method in METHODS if any(o.cell["method"] == method for o in outcomes)]:
@@ -155,7 +155,7 @@ def _table(figure: Figure, part: Part, outcomes: Sequence[Outcome]) -> Table:
             (
                 NAMES[method],
                 len(chosen),
-                median(outcome.result["score"] for outcome in chosen),
+                factor * median(outcome.result["score"] for outcome in chosen),
                 sum(_capped(outcome) >= best[_place(outcome)] for outcome in chosen),
                 median(outcome.result["fit_seconds"] for outcome in chosen),
                 round(median(outcome.result["peak_bytes"] for outcome in chosen) / 2**20, 1),

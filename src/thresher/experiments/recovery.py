@@ -110,5 +110,6 @@ RECOVERY = Experiment(
     _summarise,
     varies=("solver", "hidden", "budget"),
     takes=("rows", "m", "s", "methods"),
+    methods=SOLVERS,
     cost=lambda cell: planted_cost(cell, cell["solver"], cell["parameters"]["max_iter"]),
 )

@@ -40,6 +40,10 @@ class Line:
         """Name the line for people."""
         return f"{self.name} ({self.m}, {self.s})"
 
+    def shown(self, score: float) -> str:
+        """Write a score with its unit."""
+        return f"{score:.2f} dB" if self.data == PLANTED else f"{100 * score:.2f} %"
+
 
 LINES = (
     Line("0 against 1", BINARY, 1, 1, 15, (0.9885, 1.2), (0.50, 27.78)),
@@ -93,8 +97,8 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
     for line in LINES:
         of_line = [outcome for outcome in outcomes if outcome.cell["line"] == line.text]
         rows += [
-            (line.text, "paper's IHT on an A6000", *line.iht, None),
-            (line.text, "paper's IMP there", *line.imp, None),
+            (line.text, "paper's IHT on an A6000", line.shown(line.iht[0]), line.iht[1], None),
+            (line.text, "paper's IMP there", line.shown(line.imp[0]), line.imp[1], None),
         ]
         for method in METHODS:
             results = [outcome.result for outcome in of_line if outcome.cell["method"] == method]
@@ -102,7 +106,7 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
                 score = median(result["score"] for result in results)
                 seconds = median(result["fit_seconds"] for result in results)
                 peak = round(median(result["peak_bytes"] for result in results) / 2**20, 1)
-                rows.append((line.text, NAMES[method], score, seconds, peak))
+                rows.append((line.text, NAMES[method], line.shown(score), seconds, peak))
                 if method in ("paper", "auto"):
                     claims.append(_claim(line, method, score, seconds))
     measured = {(outcome.cell["line"], outcome.cell["method"]) for outcome in outcomes}
@@ -113,7 +117,7 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
     )
     absent = len(LINES) * len(METHODS) - len(measured)
     cut += [f"{absent} of {len(LINES) * len(METHODS)} pairs of line and method"] if absent else []
-    note = "score: accuracy, or PSNR in dB for planted; medians over seeds; one fit at a time, on all cores"
+    note = "accuracy on test images, or PSNR for planted; medians over seeds; one fit at a time, on all cores"
     table = Table(
         "Runtimes: (m, s), fit alone",
         ("line", "method", "score", "seconds", "peak MB"),
@@ -136,7 +140,7 @@ def _claim(line: Line, method: str, score: float, seconds: float) -> Claim:
     return Claim(
         f"{line.text}: {NAMES[method]} is faster than the paper's A6000 and no less accurate",
         HOLDS if holds else FAILS,
-        f"{seconds:.2f} s against {paper_seconds:g} s, {score:.4g} against {paper_score:g}",
+        f"{seconds:.2f} s against {paper_seconds:g} s, {line.shown(score)} against {line.shown(paper_score)}",
     )
 
 

@@ -69,11 +69,11 @@ def curves_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
 
 
 def _curve(axes: Axes, outcomes: Sequence[Outcome], method: str, quantity: str, unit: float) -> None:
+    if quantity != "score":
+        # A logarithmic scale has no zero; and where all labels are zero nothing was fitted.
+        outcomes = [outcome for outcome in outcomes if outcome.result[quantity] > 0]
     budgets = sorted({outcome.cell["budget"] for outcome in outcomes})
     values = [[o.result[quantity] / unit for o in outcomes if o.cell["budget"] == s] for s in budgets]
-    if quantity != "score":
-        # A logarithmic scale has no zero: less than a millisecond or a kilobyte cannot be told from it.
-        values = [[max(value, 1e-3) for value in column] for column in values]
     low, middle, high = ([float(np.percentile(column, share)) for column in values] for share in (25, 50, 75))
     colour, marker, line = LOOKS[method]
     axes.fill_between(budgets, low, high, color=colour, alpha=0.12, lw=0)
@@ -83,6 +83,8 @@ def _curve(axes: Axes, outcomes: Sequence[Outcome], method: str, quantity: str, 
 @styled
 def runtimes(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the runtime examples, a panel each: seconds to the right, score upwards, the paper's as rings."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     lines = [line for line in LINES if any(o.cell["line"] == line.text for o in outcomes)]
     figure, panels = new_figure(3.5 * len(lines) + 0.5, 4.9, panels=len(lines))
     for axes, line in zip(panels, lines, strict=True):
@@ -100,6 +102,9 @@ def runtimes(outcomes: Sequence[Outcome]) -> Figure:
                 y = median(result["score"] for result in results)
                 axes.plot(x, y, marker, color=colour, ms=8, ls="none", label=NAMES[method])
         axes.set(xscale="log", xlabel="seconds of a fit", title=line.text)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("PSNR (dB)" if line.data == "planted" else "accuracy on test images")
         axes.margins(0.15)
     # A panel may lack a method; the legend names each once.

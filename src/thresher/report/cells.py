@@ -44,6 +44,23 @@ def _extent(outcome: Outcome) -> tuple[float, ...]:
     return tuple(outcome.cell.configuration.get(name) or 0 for name in EXTENT)
 
 
+def place_of(outcome: Outcome, varies: Sequence[str]) -> list[tuple[bool, Any]]:
+    """Give what cells are sorted by: what varies, numbers before words, and then the seed.
+
+    Examples
+    --------
+    >>> from thresher.experiments import Cell
+    >>> cell = Cell("toy", {"method": "auto", "m": 3}, 1)
+    >>> place_of(Outcome(cell, "", "done", 1.0), ("method", "m", "k"))
+    [(True, 'auto'), (False, 3), (True, ''), (False, 1)]
+    """
+    values = [outcome.cell.configuration.get(name, "") for name in varies]
+    return [
+        (False, value) if isinstance(value, (int, float)) else (True, str(value))
+        for value in (*values, outcome.cell.seed)
+    ]
+
+
 def plain_cell(experiment: Experiment, outcome: Outcome, identity: str) -> dict[str, Any]:
     """Give a cell as what the page's script and table need."""
     return {

@@ -52,7 +52,7 @@ def figure_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
     panels = figure.subplots(rows, len(methods), squeeze=False, sharex=True, sharey=True)
     factor = factor_of(part)
     means = [_values(outcomes, method, ms, ss, np.mean, factor) for method in methods]
-    _row(figure, list(panels[0]), means, scale_of(part), _unit(part, "mean"), part)
+    _row(figure, list(panels[0]), means, scale_of(part), _unit(part, "mean" if seeds > 1 else ""), part)
     for axes, method in zip(panels[0], methods, strict=True):
         axes.set_title(NAMES[method])
     if rows == 2:
@@ -66,7 +66,12 @@ def figure_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
     for axes in panels[:, 0]:
         axes.set_yticks(range(len(ms)), labels=[str(m) for m in ms])
         axes.set_ylabel("m: neurons in a layer" if part.layers > 1 else "m: neurons")
-    figure.suptitle(_title(declared, part, outcomes, seeds, int(size[0] * 11)))
+    title = _title(declared, part, outcomes, seeds)
+    if any(np.isnan(values).any() for values in means):
+        title += "; grey: not run, failed, or more weights than the network has"
+    figure.suptitle(
+        "\n".join(line for each in title.split("\n") for line in textwrap.wrap(each, int(size[0] * 11)))
+    )
     return figure
 
 
@@ -138,10 +143,10 @@ def _panel(axes: Axes, values: np.ndarray, scale: tuple[float, float], colours: 
 
 
 def _unit(part: Part, what: str) -> str:
-    return f"{what}\nPSNR (dB)" if part.measure == "PSNR" else f"{what}\naccuracy (percent)"
+    return f"{what}\n{'PSNR (dB)' if part.measure == 'PSNR' else 'accuracy (percent)'}".strip()
 
 
-def _title(declared: Declared, part: Part, outcomes: Sequence[Outcome], seeds: int, width: int) -> str:
+def _title(declared: Declared, part: Part, outcomes: Sequence[Outcome], seeds: int) -> str:
     head = (
         f"{declared.name.replace('-', ' ').capitalize()}, {part.name}: {declared.title.lower()}, {part.title}"
     )
@@ -150,5 +155,4 @@ def _title(declared: Declared, part: Part, outcomes: Sequence[Outcome], seeds: i
     scores = "PSNR in dB" if part.measure == "PSNR" else "accuracy in percent"
     over = f"{scores}, mean over {seeds} seeds" if seeds > 1 else f"{scores}, one seed"
     note = f"CUT: {'; '.join(cut)}" if cut else "the paper's grid"
-    grey = "grey: not run, failed, or more weights than the network has"
-    return "\n".join([head, *textwrap.wrap(f"{over}; {note}; {grey}", width)])
+    return f"{head}\n{over}; {note}"

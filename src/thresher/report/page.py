@@ -16,7 +16,7 @@ from thresher.experiments.record import DONE, CellFile
 from thresher.experiments.settings import read_settings
 from thresher.experiments.sweep import FILE
 from thresher.files import write_whole
-from thresher.report.cells import fullest, plain_cell, quantities
+from thresher.report.cells import fullest, place_of, plain_cell, quantities
 from thresher.report.figures import STYLE, draw
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def _section(folder: Path) -> dict[str, Any]:
         )
     experiment = EXPERIMENTS[names.pop()]
     shown, left_out = fullest(outcomes)
+    shown.sort(key=lambda outcome: place_of(outcome, experiment.varies))
     done = [outcome for outcome in shown if outcome.status == DONE]
     summary = experiment.summarise(done) if done else Summary(())
     return {

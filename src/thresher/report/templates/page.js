@@ -80,7 +80,7 @@ function openDetails(cells) {
   const names = (part) => [...new Set(cells.flatMap((cell) => Object.keys(cell[part] || {})))];
   const rows = [["status", (cell) => cell.status], ["error", (cell) => cell.error],
     ...["result", "configuration", "environment"].flatMap((part) =>
-      names(part).map((name) => [name, (cell) => (cell[part] || {})[name]])),
+      names(part).map((name) => [name === "status" ? "stopped" : name, (cell) => (cell[part] || {})[name]])),
     ["thresher", (cell) => cell.version]];
   const table = element("table");
   const head = table.appendChild(element("thead")).appendChild(element("tr"));
