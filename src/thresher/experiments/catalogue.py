@@ -149,7 +149,7 @@ def _image(name: str, layers: int, data: str) -> Part:
         passes=100,
         layers=layers,
         auto_passes=1000,
-        quick=Quick((2, 5, 10) if large else (2, 5, 20), (20, 200, 1000), passes=20 if large else 40),
+        quick=Quick((2, 10) if large else (2, 5, 20), (20, 200, 1000), passes=20 if large else 40),
     )
 
 

@@ -18,6 +18,7 @@ from thresher.report.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, name_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # A colour, a marker and a line for each method, so that none rests on colour alone.
@@ -37,8 +38,6 @@ MEGABYTE = 2**20
 @styled
 def curves_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) -> Figure:
     """Draw score, time and peak memory against the budget: medians over widths and seeds, and quartiles."""
-    from matplotlib.ticker import FuncFormatter, LogFormatter
-
     figure, panels = new_figure(14, 4.9, panels=3)
     methods = [method for method in METHODS if any(o.cell["method"] == method for o in outcomes)]
     score = "PSNR (dB)" if part.measure == "PSNR" else "accuracy"
@@ -54,8 +53,7 @@ def curves_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
         axes.tick_params(axis="x", rotation=90 if len(axes.get_xticks()) > 7 else 0)
         if quantity != "score":
             axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
-            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
+            _plain_numbers(axes.yaxis, (1.0, 2.0, 5.0))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
     cut = cut_of(declared, part, outcomes)
@@ -66,6 +64,15 @@ def curves_of_part(declared: Declared, part: Part, outcomes: Sequence[Outcome]) 
         f"median over m and seeds, shaded quartiles{note}"
     )
     return figure
+
+
+def _plain_numbers(axis: Axis, digits: tuple[float, ...]) -> None:
+    """Write plain numbers with the given leading digits, and no others, on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _curve(axes: Axes, outcomes: Sequence[Outcome], method: str, quantity: str, unit: float) -> None:
@@ -83,8 +90,6 @@ def _curve(axes: Axes, outcomes: Sequence[Outcome], method: str, quantity: str, 
 @styled
 def runtimes(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the runtime examples, a panel each: seconds to the right, score upwards, the paper's as rings."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     lines = [line for line in LINES if any(o.cell["line"] == line.text for o in outcomes)]
     figure, panels = new_figure(3.5 * len(lines) + 0.5, 4.9, panels=len(lines))
     for axes, line in zip(panels, lines, strict=True):
@@ -102,9 +107,7 @@ def runtimes(outcomes: Sequence[Outcome]) -> Figure:
                 y = median(result["score"] for result in results)
                 axes.plot(x, y, marker, color=colour, ms=8, ls="none", label=NAMES[method])
         axes.set(xscale="log", xlabel="seconds of a fit", title=line.text)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        _plain_numbers(axes.xaxis, (1.0, 3.0))
         axes.set_ylabel("PSNR (dB)" if line.data == "planted" else "accuracy on test images")
         axes.margins(0.15)
     # A panel may lack a method; the legend names each once.
