@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from thresher.errors import DataFileError
+from thresher.experiments import EXPERIMENTS, Choices, Sweep
 from thresher.experiments.record import Cell
 from thresher.experiments.workers import Task, here, in_processes, on_dask
 
@@ -61,15 +63,26 @@ def test_an_error_in_another_process_is_raised_when_asked() -> None:
         list(in_processes(tasks(toy(), stop_on_error=True), jobs=2))
 
 
+def sweep(folder: Path) -> Sweep:
+    """Declare a few small fits."""
+    figure = EXPERIMENTS["figure-1"]
+    choices = Choices(parts=("left",), methods=("paper",), m=(1, 2), s=(2, 5), rows=200, seeds=(0,))
+    return Sweep(figure, figure.chosen(choices), folder)
+
+
 # What the cluster's own packages warn of is theirs to mend.
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_of_two_workers_gives_what_one_process_gives() -> None:
+def test_a_cluster_of_two_workers_gives_what_one_process_gives(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra `dask`")
     with distributed.LocalCluster(2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         outcomes = list(on_dask(tasks(toy()), cluster.scheduler_address))
+        fits = list(sweep(tmp_path / "cluster").run(dask=cluster.scheduler_address))
     assert sorted(outcome.cell["k"] for outcome in outcomes) == list(range(5))
     squares = {outcome.cell["k"]: outcome.result.get("square") for outcome in outcomes}
     assert squares == {0: 0, 1: 1, 2: 4, 3: None, 4: 16}
+    expected = {outcome.key: outcome.result["score"] for outcome in sweep(tmp_path / "here").run()}
+    assert {outcome.key: outcome.result["score"] for outcome in fits} == expected
+    assert len(sweep(tmp_path / "cluster").done) == len(expected) == 4
 
 
 @pytest.mark.filterwarnings("ignore")

