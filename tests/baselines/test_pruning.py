@@ -103,7 +103,7 @@ def test_every_round_starts_from_the_first_weights(rows, runs) -> None:
 def test_a_path_of_budgets_finds_what_each_budget_finds_alone(retrain: bool, rows) -> None:
     model = IterativePruning(hidden=4, bias=False, max_iter=2, batch_size=16, retrain=retrain, random_state=0)
     # 24 weights, of which rounds leave 22, 20, 18, 17, ...: budgets between rounds, on one, and beyond.
-    path = model.fit_path(*rows, budgets=[3, 20, 24, 21, 100, 4])
+    path = dict(model.fit_path(*rows, budgets=[3, 20, 24, 21, 100, 4]))
     assert list(path) == [100, 24, 21, 20, 4, 3]
     for budget, found in path.items():
         alone = IterativePruning(**{**model.get_params(), "budget": budget}).fit(*rows)

@@ -154,6 +154,16 @@ def test_a_folder_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+@pytest.mark.usefixtures("toy")
+def test_a_folder_without_permission_is_bad_input(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1")
+    tmp_path.chmod(0o700)
+    assert result.exit_code == 2
+    assert "cannot be written (Permission denied)" in result.stderr
+
+
 @pytest.mark.usefixtures("toy")
 def test_a_damaged_file_of_cells_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "table-1").mkdir()

@@ -72,6 +72,7 @@ def test_what_is_measured_is_what_the_model_does() -> None:
     assert result["nonzeros"] <= 5
     assert result["passes"] == 20
     assert result["peak_bytes"] >= 0
+    assert result["cut"] == ["300 of 50,000 rows"]
     # The loss is that of the network itself when the gates follow every step.
     losses = [record["loss"] for record in fitted.model.history_]
     assert psnr_curve(problem, losses)[-1] == pytest.approx(result["psnr"], abs=1e-2)

@@ -12,6 +12,7 @@ from functools import partial
 from thresher.baselines.base import Baseline
 from thresher.baselines.pruning import Dense, GradualPruning, IterativePruning, OneShotPruning
 from thresher.baselines.rigl import RigL
+from thresher.baselines.sparse_layers import SparseLabRigL
 
 BASELINES: dict[str, Callable[..., Baseline]] = {
     "imp-paper": partial(
@@ -24,4 +25,13 @@ BASELINES: dict[str, Callable[..., Baseline]] = {
     "rigl": RigL,
 }
 
-__all__ = ["BASELINES", "Baseline", "Dense", "GradualPruning", "IterativePruning", "OneShotPruning", "RigL"]
+__all__ = [
+    "BASELINES",
+    "Baseline",
+    "Dense",
+    "GradualPruning",
+    "IterativePruning",
+    "OneShotPruning",
+    "RigL",
+    "SparseLabRigL",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch.nn import functional
 
+from thresher.baselines.live import live_part
 from thresher.baselines.masked import MaskedMLP
 from thresher.baselines.run import AdamRun, Problem, Record
 from thresher.budget import check_budget
@@ -131,7 +133,8 @@ class Baseline(BaseEstimator):
     def _prepare(self, X: Any, y: Any) -> Trial:
         """Check parameters and data, and draw the first weights."""
         self._check()
-        X, y = validate_data(self, X, y, dtype=np.float32, multi_output=self.task == "regression")
+        numeric = self.task == "regression"
+        X, y = validate_data(self, X, y, dtype=np.float32, multi_output=numeric, y_numeric=numeric)
         problem, links = self._problem(X, y)
         names = getattr(self, "feature_names_in_", None)
         links["features"] = None if names is None else tuple(str(name) for name in names)
@@ -167,15 +170,22 @@ class Baseline(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         if self.task == "classification":
-            from sklearn.utils import ClassifierTags
-
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
         else:
-            from sklearn.utils import RegressorTags
-
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
             tags.target_tags.multi_output = True
         return tags
+
+    def _train_live(self, trial: Trial) -> None:
+        """Train what can move; what is switched off stays so for the whole run."""
+        part = live_part(trial.model, trial.problem)
+        if part is None:
+            self._run(trial).train(trial.record)
+            return
+        model, problem, places = part
+        self._run(replace(trial, model=model, problem=problem)).train(trial.record)
+        trial.model.flat[places] = model.flat
+        trial.record.active[-self.max_iter :] = [trial.model.active] * self.max_iter
 
     def _run(self, trial: Trial) -> AdamRun:
         """Prepare a training run with the parameters of this baseline."""

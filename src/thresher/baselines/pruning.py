@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class IterativePruning(Baseline):
     fraction: float = 0.1
     retrain: bool = True
 
-    def fit_path(self, X: Any, y: Any, budgets: Iterable[int]) -> dict[int, IterativePruning]:
+    def fit_path(self, X: Any, y: Any, budgets: Iterable[int]) -> Iterator[tuple[int, IterativePruning]]:
         """Fit for several budgets in about the time that the smallest of them takes.
 
         Budgets share the rounds that lead to them, so each network is, to the last bit, the one that
@@ -66,12 +66,12 @@ class IterativePruning(Baseline):
         budgets : several int
             Whole numbers of 1 or more; the parameter `budget` is not used.
 
-        Returns
-        -------
-        dict
-            A fitted copy of this estimator for each budget, largest first.
+        Yields
+        ------
+        int, IterativePruning
+            Each budget, largest first, and a copy of this estimator fitted for it.
         """
-        began, fitted = time.perf_counter(), {}
+        began = time.perf_counter()
         trial = self._prepare(X, y)
         model, first = trial.model, trial.model.flat.clone()
         self._run(trial).train(trial.record)
@@ -80,15 +80,15 @@ class IterativePruning(Baseline):
             asked, record = time.perf_counter(), copy.deepcopy(trial.record)
             state = model.flat.clone(), model.mask.clone(), trial.generator.get_state()
             self._arrive(trial, first, budget)
-            fitted[budget] = copy.copy(self)
-            fitted[budget].budget = budget
-            fitted[budget]._keep(trial, began)
+            fitted = copy.copy(self)
+            fitted.budget = budget
+            fitted._keep(trial, began)
+            yield budget, fitted
             model.flat.copy_(state[0])
             model.mask.copy_(state[1])
             trial.generator.set_state(state[2])
             trial.record = record
             began += time.perf_counter() - asked
-        return fitted
 
     def _search(self, trial: Trial, budget: int) -> None:
         first = trial.model.flat.clone()
@@ -110,7 +110,7 @@ class IterativePruning(Baseline):
     def _train_again(self, trial: Trial, first: Tensor) -> None:
         trial.model.flat.copy_(first)
         trial.model.apply_mask()
-        self._run(trial).train(trial.record)
+        self._train_live(trial)
 
     def _check_own(self, require: Any) -> None:
         require("fraction", is_share(self.fraction), "a number between 0 and 1")
@@ -199,7 +199,7 @@ class OneShotPruning(Baseline):
     def _search(self, trial: Trial, budget: int) -> None:
         self._run(trial).train(trial.record)
         trial.model.keep_largest(budget)
-        self._run(trial).train(trial.record)
+        self._train_live(trial)
 
 
 @dataclass(eq=False, repr=False)

@@ -64,8 +64,7 @@ class RigL(Baseline):
         if budget < model.size:
             scatter(model, budget, trial.generator)
         run = self._run(trial)
-        every = self.update_every or max(1, min(100, run.steps // 100))
-        last = self.moving_share * run.steps
+        every, last = self._exchanges(run.steps)
 
         def move(step: int) -> None:
             if step % every or step > last:
@@ -75,6 +74,10 @@ class RigL(Baseline):
                 run.forget(exchange(model, layer, fraction))
 
         run.train(trial.record, at_gradient=move)
+
+    def _exchanges(self, steps: int) -> tuple[int, float]:
+        """Give the steps from one exchange to the next, and when the last one may come."""
+        return self.update_every or max(1, min(100, steps // 100)), self.moving_share * steps
 
     def _check_own(self, require: Any) -> None:
         require("exchange", is_share(self.exchange), "a number between 0 and 1")

@@ -106,6 +106,12 @@ class AdamRun:
                     at_step(self.step)
             self._note(total / len(problem.X), record)
 
+    def rate(self, step: int) -> float:
+        """Give the learning rate of a step, counted from 1."""
+        left = (self.steps - step + 1) / self.steps
+        height = (1 - math.cos(math.pi * left / self.decay)) / 2 if left < self.decay else 1.0
+        return self.learning_rate * height
+
     def forget(self, parameters: Tensor) -> None:
         """Let parameters that were just switched on start without the momentum of an earlier life."""
         state = self._adam.state[self._vector]
@@ -123,10 +129,7 @@ class AdamRun:
         return loss.item()
 
     def _move(self) -> None:
-        left = (self.steps - self.step + 1) / self.steps
-        if left < self.decay:
-            height = (1 - math.cos(math.pi * left / self.decay)) / 2
-            self._adam.param_groups[0]["lr"] = self.learning_rate * height
+        self._adam.param_groups[0]["lr"] = self.rate(self.step)
         self._adam.step()
         # The gradient and the momentum of what is switched off would bring it back.
         self.model.apply_mask()

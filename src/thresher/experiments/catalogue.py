@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from thresher.experiments.fits import ROWS
 from thresher.experiments.methods import SHOWN
 from thresher.experiments.tasks import BINARY, CIFAR_IMAGE, DIGITS, MNIST_IMAGE, PLANTED, SHAPES
 
-ROWS, INPUTS = 50_000, 100
+INPUTS = 100
 SEEDS = (0, 1, 2)
 
 

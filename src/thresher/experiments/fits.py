@@ -26,6 +26,9 @@ PERFECT = 400.0
 # Above this, in dB, a planted network counts as recovered; the rounding of labels allows some 161.
 RECOVERED = 100.0
 
+# Rows of the paper's planted problems.
+ROWS = 50_000
+
 # Rows that a fingerprint looks at. Rows are drawn in order, so that those of a smaller draw are the same.
 FINGERPRINT_ROWS = 64
 
@@ -138,6 +141,7 @@ def measured(problem: PlantedProblem, fitted: Fit) -> dict[str, Any]:
         "peak_bytes": fitted.peak_bytes,
         "passes": model.n_iter_,
         "status": model.status_.name,
+        "cut": [f"{problem.settings.n:,} of {ROWS:,} rows"] if problem.settings.n < ROWS else [],
     }
 
 

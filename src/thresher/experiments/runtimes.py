@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from thresher.experiments import tasks
-from thresher.experiments.catalogue import INPUTS, ROWS, SEEDS
+from thresher.experiments.catalogue import INPUTS, SEEDS
 from thresher.experiments.claims import FAILS, HOLDS, Claim
 from thresher.experiments.estimate import planted_cost
 from thresher.experiments.experiment import Choices, Experiment, Summary, Table, known
-from thresher.experiments.fits import median
+from thresher.experiments.fits import ROWS, median
 from thresher.experiments.methods import METHODS, NAMES, PRUNING, fit_by_method
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.tasks import BINARY, DIGITS, PLANTED, SHAPES
