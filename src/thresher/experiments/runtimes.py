@@ -109,14 +109,7 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
                 rows.append((line.text, NAMES[method], line.shown(score), seconds, peak))
                 if method in ("paper", "auto"):
                     claims.append(_claim(line, method, score, seconds))
-    measured = {(outcome.cell["line"], outcome.cell["method"]) for outcome in outcomes}
-    cut = (
-        [f"{len({o.cell.seed for o in outcomes})} of {len(SEEDS)} seeds"]
-        if len({o.cell.seed for o in outcomes}) < len(SEEDS)
-        else []
-    )
-    absent = len(LINES) * len(METHODS) - len(measured)
-    cut += [f"{absent} of {len(LINES) * len(METHODS)} pairs of line and method"] if absent else []
+    cut = runtimes_left_out(outcomes)
     note = "accuracy on test images, or PSNR for planted; medians over seeds; one fit at a time, on all cores"
     table = Table(
         "Runtimes: (m, s), fit alone",
@@ -131,6 +124,15 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
     )
     tables = (table, checked) if claims else (table,)
     return Summary(tables, {"claims": [claim.plain() for claim in claims], "cut": cut})
+
+
+def runtimes_left_out(outcomes: Sequence[Outcome]) -> list[str]:
+    """Say what is missing of the seeds, and of the pairs of line and method."""
+    seeds = len({outcome.cell.seed for outcome in outcomes})
+    pairs = len({(outcome.cell["line"], outcome.cell["method"]) for outcome in outcomes})
+    found = [f"{seeds} of {len(SEEDS)} seeds"] if seeds < len(SEEDS) else []
+    every = len(LINES) * len(METHODS)
+    return [*found, f"{pairs} of {every} pairs of line and method"] if pairs < every else found
 
 
 def _claim(line: Line, method: str, score: float, seconds: float) -> Claim:

@@ -13,7 +13,7 @@ from thresher.experiments.catalogue import Part
 from thresher.experiments.fits import median
 from thresher.experiments.grids import cut_of
 from thresher.experiments.methods import METHODS, NAMES
-from thresher.experiments.runtimes import LINES
+from thresher.experiments.runtimes import LINES, runtimes_left_out
 from thresher.report.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, name_ticks, new_figure, styled
 
 if TYPE_CHECKING:
@@ -118,11 +118,7 @@ def runtimes(outcomes: Sequence[Outcome]) -> Figure:
     }
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=min(5, len(named)))
     seeds = len({outcome.cell.seed for outcome in outcomes})
-    shown = len({(outcome.cell["line"], outcome.cell["method"]) for outcome in outcomes})
-    cut = [f"{seeds} of 3 seeds"] * (seeds < 3)
-    cut += [f"{shown} of {len(LINES) * len(METHODS)} pairs of line and method"] * (
-        shown < len(LINES) * len(METHODS)
-    )
+    cut = runtimes_left_out(outcomes)
     note = f"\nCUT: {'; '.join(cut)}" if cut else ""
     figure.suptitle(
         f"Runtimes, upper left is best: (m, s), medians over {seeds} seed{'s' * (seeds > 1)}{note}"
