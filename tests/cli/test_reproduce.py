@@ -59,7 +59,13 @@ def started(out: Path, *options: str, name: str = "table-1") -> Iterator[subproc
     command = [sys.executable, "-m", "thresher", "reproduce", name, "--out", str(out), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # Tests that run in the background of a shell ignore Ctrl-C, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:
             yield process

@@ -138,6 +138,13 @@ def test_a_folder_without_results_is_said(tmp_path: Path, content: dict[str, str
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(content)
 
 
+def test_a_sweep_without_cells_does_not_spoil_the_page_of_others(tmp_path: Path) -> None:
+    folder = results(tmp_path)
+    (folder / "table-1").mkdir()
+    (folder / "table-1" / "cells.jsonl").touch()
+    assert [place.name for place in result_folders(folder)] == ["figure-1"]
+
+
 def test_results_of_an_unknown_experiment_are_said(tmp_path: Path) -> None:
     CellFile(tmp_path / "cells.jsonl").append(Outcome(Cell("figure-9", {}, 0), "print", "done", 1.0))
     with pytest.raises(DataFileError, match=r"holds figure-9, where results of one of figure-1"):

@@ -59,7 +59,9 @@ def result_folders(folder: Path) -> list[Path]:
         raise DataFileError(
             f"{folder} {found}. Give the folder that `thresher reproduce --out DIR` wrote to."
         )
-    places = [folder] if (folder / FILE).is_file() else [place.parent for place in folder.glob(f"*/{FILE}")]
+    # A sweep that has been started and has not finished a cell yet has nothing to show.
+    below = [place.parent for place in folder.glob(f"*/{FILE}") if place.stat().st_size > 0]
+    places = [folder] if (folder / FILE).is_file() else below
     if not places:
         raise DataFileError(
             f"{folder} holds no results: there is no {FILE} in it, nor in its folders. Make some with: "
