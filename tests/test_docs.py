@@ -96,7 +96,7 @@ def thresher_problems(arguments: list[str]) -> list[str]:
     import typer
 
     from thresher.cli.app import app
-    from thresher.experiments import EXPERIMENTS
+    from thresher.experiments import ALL, EXPERIMENTS
 
     group: Any = typer.main.get_command(app)
     if not arguments or arguments[0].startswith("-"):
@@ -106,7 +106,7 @@ def thresher_problems(arguments: list[str]) -> list[str]:
     command, rest = group.commands[arguments[0]], arguments[1:]
     options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
     unknown = [word for word in rest if word.startswith("-") and word.split("=")[0] not in options]
-    if arguments[0] == "reproduce" and (not rest or rest[0] not in {*EXPERIMENTS, "NAME", "--help"}):
+    if arguments[0] == "reproduce" and (not rest or rest[0] not in {*EXPERIMENTS, ALL, "NAME", "--help"}):
         unknown.append(rest[0] if rest else "reproduce without an experiment")
     return unknown
 

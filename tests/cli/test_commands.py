@@ -40,15 +40,17 @@ def modules_after(*args: str) -> set[str]:
         ("reproduce", "--help"),
         ("inspect", "--help"),
         ("export", "--help"),
+        ("report", "--help"),
         ("--version",),
         ("reproduce", "table-1", "--dry-run"),
+        ("reproduce", "all", "--quick", "--dry-run"),
     ],
 )
 def test_help_and_lists_load_nothing_heavy(args: tuple[str, ...]) -> None:
     assert modules_after(*args) == set()
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("reproduce",), ("inspect",), ("export",)])
+@pytest.mark.parametrize("command", [(), ("demo",), ("reproduce",), ("report",), ("inspect",), ("export",)])
 def test_every_help_has_an_example(command: tuple[str, ...]) -> None:
     result = invoke(*command, "--help")
     assert result.exit_code == 0
@@ -86,6 +88,12 @@ def test_the_module_is_the_command() -> None:
         (("reproduce", "table-1", "--k", "0"), "--k '0', but it takes whole numbers of 1 or more"),
         (("reproduce", "table-1", "--m", "3"), "--m means nothing to table-1"),
         (("reproduce", "recovery", "--solvers", "papr"), "Did you mean paper?"),
+        (("reproduce", "figure1"), "Did you mean figure-1?"),
+        (("reproduce", "figure-1", "--methods", "imp-papr"), "Did you mean imp-paper?"),
+        (("reproduce", "figure-1", "--methods", "imp", "--solvers", "imp"), "--solvers are the same"),
+        (("reproduce", "figure-1", "--jobs", "0"), "--jobs '0', but it takes a whole number of 1 or more"),
+        (("reproduce", "figure-4", "--rows", "9"), "--rows means nothing to figure-4"),
+        (("report", "no-such-folder"), "no-such-folder does not exist"),
         (("reproduce",), "Missing argument"),
         (("repoduce", "table-1"), "No such command"),
         (("demo", "--seed", "-1"), "--seed '-1', but it takes a whole number of 0 or more"),

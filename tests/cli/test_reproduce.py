@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -21,10 +23,11 @@ from thresher.cli.app import app
 from thresher.errors import DataError
 from thresher.experiments import EXPERIMENTS
 from thresher.experiments.record import Cell, CellFile
+from thresher.experiments.settings import read_settings
 
 SMALL = ("--rows", "60", "--seeds", "0", "--k", "1,2,3,4,5,6")
 # Enough work for a signal to meet it.
-LONGER = ("--rows", "400", "--seeds", "0", "--k", "1,2,3,4,5,6")
+LONGER = ("--rows", "400", "--seeds", "0", "--k", "1,2,3,4,5,6", "--jobs", "1")
 WAIT = 60.0
 
 
@@ -45,13 +48,24 @@ def invoke(*args: str) -> Result:
     return CliRunner().invoke(app, ["reproduce", *args], prog_name="thresher")
 
 
+def invoke_toy(*args: str) -> Result:
+    """Run in this process, where table-1 measures nothing."""
+    return invoke(*args, "--jobs", "1")
+
+
 @contextmanager
-def started(out: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+def started(out: Path, *options: str, name: str = "table-1") -> Iterator[subprocess.Popen[str]]:
     """Start a sweep in a process of its own, which does not outlive the test."""
-    command = [sys.executable, "-m", "thresher", "reproduce", "table-1", "--out", str(out), *options]
+    command = [sys.executable, "-m", "thresher", "reproduce", name, "--out", str(out), *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        # Tests that run in the background of a shell ignore Ctrl-C, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:
             yield process
@@ -66,18 +80,19 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def lines(out: Path) -> list[str]:
-    path = out / "table-1" / "cells.jsonl"
+def lines(out: Path, name: str = "table-1") -> list[str]:
+    path = out / name / "cells.jsonl"
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 @pytest.mark.usefixtures("toy")
 def test_what_is_done_is_shown_and_written(tmp_path: Path) -> None:
-    result = invoke("table-1", "--out", str(tmp_path), "--k", "1,2", "--seeds", "0,1")
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1,2", "--seeds", "0,1")
     assert result.exit_code == 0
     assert "Table 1" in result.stdout
     names = ["cells.jsonl", "summary.json", "table-1.png", "table-1.svg"]
-    assert sorted(path.name for path in (tmp_path / "table-1").iterdir()) == names
+    found = sorted(path.name for path in (tmp_path / "table-1").iterdir())
+    assert found == sorted([*names, "settings.json"])
     assert all(f"wrote {tmp_path / 'table-1' / name}" in result.stdout for name in names)
     summary = json.loads((tmp_path / "table-1" / "summary.json").read_text())
     assert summary["counts"] == {"cells": 4, "done": 4, "failed": 0}
@@ -87,7 +102,7 @@ def test_what_is_done_is_shown_and_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("flags", [("--json",), ("--json", "--quiet"), ("--json", "--dry-run")])
 def test_standard_output_is_one_json_document(flags: tuple[str, ...], tmp_path: Path) -> None:
-    result = invoke("table-1", "--out", str(tmp_path), "--k", "1", "--seeds", "0", *flags)
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1", "--seeds", "0", *flags)
     document = json.loads(result.stdout)
     assert document["experiment"] == "table-1"
     if "--dry-run" in flags:
@@ -99,39 +114,40 @@ def test_standard_output_is_one_json_document(flags: tuple[str, ...], tmp_path: 
 
 @pytest.mark.usefixtures("toy")
 def test_quiet_is_quiet(tmp_path: Path) -> None:
-    result = invoke("table-1", "--out", str(tmp_path), "--k", "1", "--quiet")
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1", "--quiet")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.usefixtures("toy")
 def test_failed_cells_are_recorded_and_told(tmp_path: Path) -> None:
     options = ("table-1", "--out", str(tmp_path), "--k", "4,5,6", "--seeds", "0")
-    result = invoke(*options)
+    result = invoke_toy(*options)
     assert result.exit_code == 1
     assert "failed: k=5, seed=0: DataError: five is too much" in result.stderr
     assert [json.loads(line)["status"] for line in lines(tmp_path)] == ["done", "failed", "done"]
     assert "4" in result.stdout
-    assert invoke(*options).exit_code == 1
+    assert invoke_toy(*options).exit_code == 1
     assert [json.loads(line)["status"] for line in lines(tmp_path)][3:] == ["failed"]
 
 
 @pytest.mark.usefixtures("toy")
 def test_nothing_but_failures_is_still_reported(tmp_path: Path) -> None:
-    result = invoke("table-1", "--out", str(tmp_path), "--k", "5", "--seeds", "0", "--json")
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "5", "--seeds", "0", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["counts"] == {"cells": 1, "done": 0, "failed": 1}
 
 
 @pytest.mark.usefixtures("toy")
 def test_debug_shows_where_it_failed(tmp_path: Path) -> None:
-    result = invoke("table-1", "--out", str(tmp_path), "--k", "5", "--debug")
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "5", "--debug")
     assert isinstance(result.exception, DataError)
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     result = invoke("recovery", "--out", str(tmp_path / "new"), "--quick", "--dry-run")
     assert result.exit_code == 0
-    assert "0 done, 18 to run" in result.stdout
+    assert "0 done, 18 to run; about " in result.stdout
+    assert "GB of memory" in result.stdout
     assert not (tmp_path / "new").exists()
 
 
@@ -144,11 +160,21 @@ def test_a_folder_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+@pytest.mark.usefixtures("toy")
+def test_a_folder_without_permission_is_bad_input(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1")
+    tmp_path.chmod(0o700)
+    assert result.exit_code == 2
+    assert "cannot be written (Permission denied)" in result.stderr
+
+
 @pytest.mark.usefixtures("toy")
 def test_a_damaged_file_of_cells_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "table-1").mkdir()
     (tmp_path / "table-1" / "cells.jsonl").write_text("nonsense\n")
-    result = invoke("table-1", "--out", str(tmp_path), "--k", "1")
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1")
     assert result.exit_code == 2
     assert "line 1 of" in result.stderr
 
@@ -186,3 +212,146 @@ def test_a_small_sweep_runs_for_real(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)
     assert [cell["status"] for cell in document["cells"]] == ["done"] * 6
+
+
+FIGURE = ("--parts", "left", "--methods", "paper,gmp", "--m", "1,2", "--s", "2,5", "--rows", "300")
+
+
+def found_in(out: Path) -> dict[str, Any]:
+    """Give what was measured in each cell, without what depends on the machine's mood."""
+    outcomes = CellFile(out / "figure-1" / "cells.jsonl").read()
+    moods = ("fit_seconds", "peak_bytes")
+    return {
+        key: {name: value for name, value in outcome.result.items() if name not in moods}
+        for key, outcome in outcomes.items()
+    }
+
+
+def kill_after(out: Path, cells: int, seconds: float) -> None:
+    """Kill a sweep some time after it has finished a number of cells."""
+    with started(out, *FIGURE, "--jobs", "1", name="figure-1") as process:
+        wait_until(lambda: process.poll() is not None or len(lines(out, "figure-1")) >= cells)
+        time.sleep(seconds)
+        process.kill()
+
+
+def test_a_sweep_killed_at_random_moments_comes_out_the_same(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    assert invoke("figure-1", "--out", str(whole), *FIGURE, "--jobs", "1").exit_code == 0
+    moments = random.Random(20)
+    for _ in range(3):
+        kill_after(killed, len(lines(killed, "figure-1")) + moments.randint(1, 8), moments.uniform(0, 0.05))
+    result = invoke("figure-1", "--out", str(killed), *FIGURE, "--jobs", "1")
+    assert result.exit_code == 0, result.stderr
+    assert found_in(killed) == found_in(whole)
+    # Nothing that was finished is computed twice.
+    assert len(lines(killed, "figure-1")) == len(lines(whole, "figure-1")) == 2 * 2 * 2 * 3
+
+
+def test_processes_find_what_one_finds_and_leave_nobody_behind(tmp_path: Path) -> None:
+    one, several = tmp_path / "one", tmp_path / "several"
+    assert invoke("figure-1", "--out", str(one), *FIGURE, "--jobs", "1", "--seeds", "0").exit_code == 0
+    with started(several, *FIGURE, "--jobs", "2", name="figure-1") as process:
+        wait_until(lambda: process.poll() is not None or len(lines(several, "figure-1")) >= 2)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=WAIT)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    assert "Go on with:\n  python -m thresher reproduce figure-1" in stderr
+    wait_until(lambda: not any(worker.is_running() for worker in workers))
+    result = invoke("figure-1", "--out", str(several), *FIGURE, "--jobs", "2", "--seeds", "0")
+    assert result.exit_code == 0, result.stderr
+    both = found_in(several)
+    assert {key: both[key] for key in found_in(one)} == found_in(one)
+
+
+def test_a_disk_that_is_full_loses_nothing(tmp_path: Path) -> None:
+    # A limit on the size of files stops a write half way, as a full disk does.
+    code = (
+        "import resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))\n"
+        f"sys.argv = ['thresher', 'reproduce', 'table-1', '--out', {str(tmp_path)!r}, *{LONGER!r}]\n"
+        "from thresher.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "cells.jsonl cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    path = tmp_path / "table-1" / "cells.jsonl"
+    content = path.read_bytes()
+    kept = content[: content.rfind(b"\n") + 1]
+    assert len(content) == 1500 > len(kept) > 0
+    assert invoke("table-1", "--out", str(tmp_path), *LONGER).exit_code == 0
+    assert path.read_bytes().startswith(kept)
+    assert len(lines(tmp_path)) == 6
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_foreign_folder_is_bad_input_and_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "table-1").mkdir()
+    (tmp_path / "table-1" / "summary.json").write_text("mine")
+    result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1")
+    assert result.exit_code == 2
+    assert "it holds summary.json but no cells.jsonl" in result.stderr
+    assert (tmp_path / "table-1" / "summary.json").read_text() == "mine"
+
+
+def test_missing_data_is_bad_input_before_any_work(tmp_path: Path) -> None:
+    result = invoke("figure-3", "--quick", "--out", str(tmp_path / "out"), "--data", str(tmp_path / "none"))
+    assert result.exit_code == 2
+    assert "none" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_command_is_kept_beside_the_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["thresher", "reproduce", "table-1", "--k", "1"])
+    assert invoke_toy("table-1", "--out", str(tmp_path), "--k", "1", "--seeds", "0").exit_code == 0
+    (kept,) = read_settings(tmp_path / "table-1")
+    assert kept["command"] == "thresher reproduce table-1 --k 1"
+    assert kept["choices"] == {"k": [1], "seeds": [0]}
+    assert kept["jobs"] == 1
+
+
+def pretended(cell: Cell) -> dict[str, Any]:
+    """Stand in for any measurement of a figure, and let one method fail."""
+    if cell["method"] == "gmp":
+        raise DataError("not today")
+    cost = {"fit_seconds": 0.1, "peak_bytes": 1000, "nonzeros": 1, "passes": 1, "status": "done"}
+    return {"score": 0.5, **cost, "cut": []}
+
+
+@pytest.fixture
+def two_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let there be two experiments that measure nothing."""
+    figure = replace(EXPERIMENTS["figure-3"], measure=pretended, check=None)
+    monkeypatch.setitem(EXPERIMENTS, "table-1", replace(EXPERIMENTS["table-1"], measure=measure))
+    monkeypatch.setitem(EXPERIMENTS, "figure-3", figure)
+    for name in set(EXPERIMENTS) - {"table-1", "figure-3"}:
+        monkeypatch.delitem(EXPERIMENTS, name)
+
+
+@pytest.mark.usefixtures("two_experiments")
+def test_all_runs_everything_and_writes_the_page(tmp_path: Path) -> None:
+    # --k means nothing to a figure, nor --m to a table: each takes what it knows.
+    options = ("all", "--quick", "--out", str(tmp_path), "--k", "1,2", "--m", "10", "--jobs", "1")
+    plan = invoke(*options, "--dry-run")
+    assert plan.exit_code == 0
+    assert "table-1: 0 done, 2 to run" in plan.stdout
+    assert "all together about" in plan.stdout
+    assert not any(tmp_path.iterdir())
+    result = invoke(*options, "--json")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert [each["experiment"] for each in document["experiments"]] == ["figure-3", "table-1"]
+    assert document["experiments"][1]["counts"] == {"cells": 2, "done": 2, "failed": 0}
+    counts = document["experiments"][0]["counts"]
+    assert counts["failed"] == counts["cells"] / 5
+    assert "failed: figure-3: part=left, method=gmp" in result.stderr
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert document["files"] == [str(tmp_path / "report.html")]
+    assert 'id="figure-3"' in page
+    assert 'id="table-1"' in page
+    assert (tmp_path / "figure-3" / "figure-3-right-curves.svg").exists()

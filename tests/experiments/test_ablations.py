@@ -11,9 +11,9 @@ import pytest
 
 from thresher.errors import ParameterError
 from thresher.experiments.ablations import ABLATIONS
+from thresher.experiments.experiment import Choices
 from thresher.experiments.memory import measure_apart, peak_during
 from thresher.experiments.record import Cell, Outcome
-from thresher.experiments.sweep import Choices
 
 SMALL = {"n": 400, "d": 20, "hidden": 3, "budget": 10}
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from thresher.data.planted import label_floor, planted, psnr
 from thresher.experiments import fits
-from thresher.experiments.fits import PERFECT, decibels, fingerprint, fit, measured, psnr_curve, settled_step
+from thresher.experiments.fits import (
+    PERFECT,
+    decibels,
+    fingerprint,
+    fit_planted,
+    measured,
+    plant,
+    psnr_curve,
+    settled_step,
+)
 from thresher.experiments.record import Cell
 
 CELL = Cell("toy", {"n": 200, "d": 12, "hidden": 2, "budget": 5}, seed=0)
@@ -25,15 +35,24 @@ def test_a_fingerprint_belongs_to_the_data_alone() -> None:
     assert len({fingerprint(cell) for cell in [CELL, *others]}) == 6
 
 
+def test_layers_and_outputs_are_planted_and_have_their_own_print() -> None:
+    deep = changed(layers=2, outputs=3)
+    assert plant(deep).settings.hidden == (2, 2)
+    assert plant(deep, rows=7).y.shape == (7, 3)
+    assert len({fingerprint(cell) for cell in (CELL, deep, changed(layers=2), changed(outputs=3))}) == 4
+
+
 def test_a_fingerprint_notices_another_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    def otherwise(*args: int, seed: int) -> object:
-        problem = planted(*args, seed=seed)
+    def otherwise(*args: Any, **settings: Any) -> object:
+        problem = planted(*args, **settings)
         problem.y[0] += 1
         return problem
 
     before = fingerprint(CELL)
     monkeypatch.setattr(fits, "planted", otherwise)
+    fits._fingerprint.cache_clear()
     assert fingerprint(CELL) != before
+    fits._fingerprint.cache_clear()
 
 
 def test_a_smaller_draw_has_the_same_first_rows() -> None:
@@ -44,7 +63,7 @@ def test_a_smaller_draw_has_the_same_first_rows() -> None:
 
 def test_what_is_measured_is_what_the_model_does() -> None:
     problem = planted(300, 12, 2, 5, seed=0)
-    fitted = fit(
+    fitted = fit_planted(
         problem, budget=5, hidden=2, solver="paper", max_iter=20, dtype="float64", tol=0.0, random_state=0
     )
     result = measured(problem, fitted)
@@ -52,6 +71,8 @@ def test_what_is_measured_is_what_the_model_does() -> None:
     assert result["floor"] == pytest.approx(label_floor(problem), abs=1e-3)
     assert result["nonzeros"] <= 5
     assert result["passes"] == 20
+    assert result["peak_bytes"] >= 0
+    assert result["cut"] == ["300 of 50,000 rows"]
     # The loss is that of the network itself when the gates follow every step.
     losses = [record["loss"] for record in fitted.model.history_]
     assert psnr_curve(problem, losses)[-1] == pytest.approx(result["psnr"], abs=1e-2)
@@ -59,7 +80,7 @@ def test_what_is_measured_is_what_the_model_does() -> None:
 
 def test_a_fit_stops_when_its_time_is_over() -> None:
     problem = planted(300, 12, 2, 5, seed=0)
-    fitted = fit(
+    fitted = fit_planted(
         problem, seconds=0.0, budget=5, hidden=2, solver="paper", max_iter=50, tol=0.0, random_state=0
     )
     assert fitted.model.status_.name == "callback"
@@ -74,7 +95,7 @@ def test_an_interrupted_fit_is_no_result(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(IHT, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fit(planted(50, 5, 1, 2), budget=2, hidden=1, solver="paper", random_state=0)
+        fit_planted(planted(50, 5, 1, 2), budget=2, hidden=1, solver="paper", random_state=0)
 
 
 def test_a_perfect_fit_can_be_written_down() -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from thresher.errors import ParameterError
+from thresher.experiments.experiment import Choices
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.recovery import RECOVERY, SAMPLE, SIZES
-from thresher.experiments.sweep import Choices
 
 
 def outcome(solver: str, seed: int, psnr: float, labelled: bool = True) -> Outcome:
@@ -31,7 +31,7 @@ def test_one_seed_covers_the_grid_and_three_the_sample() -> None:
 
 
 def test_seeds_that_are_asked_for_run_every_chosen_cell() -> None:
-    cells = RECOVERY.chosen(Choices(seeds=(7, 8), m=(3,), s=(4, 5), solvers=("auto",)))
+    cells = RECOVERY.chosen(Choices(seeds=(7, 8), m=(3,), s=(4, 5), methods=("auto",)))
     chosen = [(cell["hidden"], cell["budget"], cell.seed) for cell in cells]
     assert chosen == [(3, 4, 7), (3, 5, 7), (3, 4, 8), (3, 5, 8)]
 
@@ -44,8 +44,13 @@ def test_auto_has_a_minute_and_paper_fifteen_steps() -> None:
 
 
 def test_an_unknown_solver_gets_a_hint() -> None:
-    with pytest.raises(ParameterError, match=r"--solvers papper, .* Did you mean paper"):
-        RECOVERY.chosen(Choices(solvers=("papper",)))
+    with pytest.raises(ParameterError, match=r"--methods papper, .* Did you mean paper"):
+        RECOVERY.chosen(Choices(methods=("papper",)))
+
+
+def test_a_run_of_everything_takes_the_solvers_that_there_are() -> None:
+    assert RECOVERY.understood(Choices(methods=("gmp", "auto"))).methods == ("auto",)
+    assert RECOVERY.understood(Choices(methods=("gmp",))).methods is None
 
 
 def test_the_share_leaves_out_labels_that_are_all_zero() -> None:
@@ -65,7 +70,7 @@ def test_the_share_leaves_out_labels_that_are_all_zero() -> None:
 
 @pytest.mark.parametrize("solver", ["paper", "auto"])
 def test_a_network_of_one_weight_is_found_by_both(solver: str) -> None:
-    (cell,) = RECOVERY.chosen(Choices(m=(1,), s=(1,), seeds=(0,), rows=300, solvers=(solver,)))
+    (cell,) = RECOVERY.chosen(Choices(m=(1,), s=(1,), seeds=(0,), rows=300, methods=(solver,)))
     result = RECOVERY.measure(cell)
     assert result["psnr"] > 100
     assert result["nonzeros"] == 1

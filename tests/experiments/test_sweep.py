@@ -11,8 +11,9 @@ import pytest
 
 from thresher.errors import DataFileError, ParameterError
 from thresher.experiments import EXPERIMENTS, experiment_named
-from thresher.experiments.record import Cell, Outcome
-from thresher.experiments.sweep import Choices, Experiment, Summary, Sweep, Table
+from thresher.experiments.experiment import Choices, Experiment, Summary, Table, known
+from thresher.experiments.record import Cell, CellFile, Outcome
+from thresher.experiments.sweep import Sweep
 
 CELLS = [Cell("toy", {"k": k}, seed) for seed in (0, 1) for k in (1, 2)]
 
@@ -121,8 +122,63 @@ def test_a_folder_that_cannot_be_written_fails_before_any_cell(tmp_path: Path) -
 def test_choices_that_mean_nothing_are_refused() -> None:
     experiment = Bench().experiment()
     assert experiment.chosen(Choices(k=(2,))) == [cell for cell in CELLS if cell["k"] == 2]
-    with pytest.raises(ParameterError, match=r"--solvers means nothing to toy. It knows .*--k"):
-        experiment.chosen(Choices(solvers=("auto",)))
+    with pytest.raises(ParameterError, match=r"--methods means nothing to toy. It knows .*--k"):
+        experiment.chosen(Choices(methods=("auto",)))
+    everything = Choices(k=(2,), methods=("auto",), rows=7, seeds=(3,))
+    assert experiment.understood(everything) == Choices(k=(2,), seeds=(3,))
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(DataFileError, match=r"no folder of results: it holds thesis.tex but no cells.jsonl"):
+        Bench().sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_cells_of_another_experiment_are_left_alone(tmp_path: Path) -> None:
+    other = Outcome(replace(CELLS[0], experiment="other"), "print", "done", 1.0)
+    CellFile(tmp_path / "cells.jsonl").append(other)
+    with pytest.raises(DataFileError, match=r"holds cells of other, not of toy"):
+        Bench().sweep(tmp_path)
+
+
+def test_two_sweeps_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    first = Bench().sweep(tmp_path).run()
+    next(first)
+    with pytest.raises(DataFileError, match=r"another sweep is writing to"):
+        next(Bench().sweep(tmp_path).run())
+    assert len(list(first)) == 3
+    assert list(Bench().sweep(tmp_path).run()) == []
+
+
+def test_only_experiments_that_read_files_are_given_the_data_folder(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def reads(cell: Cell, folder: Path | None) -> dict[str, Any]:
+        seen.append(folder)
+        return {}
+
+    checked: list[Any] = []
+    experiment = replace(
+        Bench().experiment(), measure=reads, check=lambda cells, folder: checked.append((len(cells), folder))
+    )
+    sweep = Sweep(experiment, CELLS, tmp_path)
+    sweep.check(tmp_path)
+    list(sweep.run(data=tmp_path))
+    assert (seen, checked) == ([tmp_path] * 4, [(4, tmp_path)])
+
+
+def test_what_was_left_out_is_said() -> None:
+    experiment = Bench().experiment()
+    some = [Outcome(cell, "print", "done", 1.0) for cell in CELLS if cell["k"] == 1 and cell.seed == 0]
+    assert experiment.left_out(some) == ["1 of 2 values of k", "1 of 2 seeds"]
+    assert experiment.left_out([Outcome(cell, "print", "done", 1.0) for cell in CELLS]) == []
+
+
+def test_all_is_every_name() -> None:
+    assert known("--methods", ("all",), ("a", "b")) == ("a", "b")
+    with pytest.raises(ParameterError, match=r"--methods aa, but there are a, b, and all. Did you mean a\?"):
+        known("--methods", ("aa",), ("a", "b"))
 
 
 def test_labels_tell_cells_apart() -> None:
@@ -131,7 +187,16 @@ def test_labels_tell_cells_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "meant"), [("tabel-1", "table-1"), ("Table_2", "table-2"), ("recover", "recovery")]
+    ("typed", "meant"),
+    [
+        ("tabel-1", "table-1"),
+        ("Table_2", "table-2"),
+        ("recover", "recovery"),
+        ("figure1", "figure-1"),
+        ("fig-3", "figure-3"),
+        ("runtime", "runtimes"),
+        ("al", "all"),
+    ],
 )
 def test_a_misspelt_experiment_gets_a_hint(typed: str, meant: str) -> None:
     with pytest.raises(ParameterError, match=f"Did you mean {meant}\\?"):

@@ -30,7 +30,7 @@ def reported(debug: bool, when_interrupted: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"\nInterrupted. {when_interrupted}\n  {_command()}", err=True)
+        typer.echo(f"\nInterrupted. {when_interrupted}\n  {typed_command()}", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except (typer.Exit, typer.Abort):
         raise
@@ -49,7 +49,7 @@ def reported(debug: bool, when_interrupted: str) -> Iterator[None]:
         raise typer.Exit(SOME_FAILED) from None
 
 
-def _command() -> str:
+def typed_command() -> str:
     """Give the command that was typed."""
     program = "python -m thresher" if Path(sys.argv[0]).name == "__main__.py" else "thresher"
     return f"{program} {shlex.join(sys.argv[1:])}".strip()

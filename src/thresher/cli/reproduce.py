@@ -1,75 +1,131 @@
-"""`thresher reproduce`: run the cells of an experiment that are not done, and show what all of them say."""
+"""`thresher reproduce`: run the cells of experiments that are not done, and show what all of them say."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from thresher._version import __version__
-from thresher.cli.outcome import SOME_FAILED
+from thresher.cli.outcome import SOME_FAILED, typed_command
 from thresher.cli.screen import Progress, print_json, print_table
 from thresher.errors import DataFileError
-from thresher.experiments import Choices, Experiment, Outcome, Summary, Sweep, experiment_named
+from thresher.experiments import ALL, Choices, Experiment, Outcome, Summary, Sweep, experiments_named
+from thresher.experiments.estimate import duration, estimate
+from thresher.experiments.machine import cores
+from thresher.experiments.settings import Settings, write_settings
 from thresher.files import write_whole
 
+if TYPE_CHECKING:
+    from thresher.experiments.estimate import Estimate
 
-def run_reproduce(
-    name: str, choices: Choices, out: Path, *, dry_run: bool, as_json: bool, quiet: bool, debug: bool
-) -> None:
-    """Run an experiment, write its summary and figure, and print them.
+PAGE = "report.html"
+# Failed cells that are listed; more would hide what was said before.
+FAILURES = 20
+
+
+@dataclass(frozen=True)
+class How:
+    """How a command is to run and to talk, as on the command line.
+
+    Attributes
+    ----------
+    jobs : int, optional
+        Processes at a time; as many as there are cores by default.
+    dask : str, optional
+        Address of a Dask scheduler.
+    data : path, optional
+        The data folder.
+    dry_run, as_json, quiet, debug : bool
+    """
+
+    jobs: int | None = None
+    dask: str | None = None
+    data: Path | None = None
+    dry_run: bool = False
+    as_json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+    @property
+    def processes(self) -> int:
+        """Processes at a time."""
+        return self.jobs or cores()
+
+
+def run_reproduce(name: str, choices: Choices, out: Path, how: How) -> None:
+    """Run an experiment or all of them, write summaries and figures, and print them.
 
     Parameters
     ----------
     name : str
-        Which experiment.
+        Which experiment, or "all".
     choices : Choices
         What of it.
     out : path
-        Its results go to a folder of its name in this one.
-    dry_run : bool
-        Whether to list the cells only.
-    as_json, quiet, debug : bool
-        As on the command line.
+        Results of an experiment go to a folder of its name in this one.
+    how : How
     """
-    experiment = experiment_named(name)
-    folder = out / name
-    sweep = Sweep(experiment, experiment.chosen(choices), folder)
-    if dry_run:
-        _list(sweep, as_json)
+    experiments = experiments_named(name)
+    sweeps = [
+        Sweep(each, each.chosen(each.understood(choices) if name == ALL else choices), out / each.name)
+        for each in experiments
+    ]
+    if how.dry_run:
+        _list(name, sweeps, how)
         return
-    with Progress(name, len(sweep), len(sweep.done), shown=not quiet) as progress:
+    # What is wrong with folders or data is told before the first cell runs. A cluster has data of its own.
+    if how.dask is None:
+        for sweep in sweeps:
+            sweep.check(how.data)
+    documents = [_run(sweep, out / sweep.experiment.name, choices, how) for sweep in sweeps]
+    if name == ALL:
+        _show_all(documents, out, how)
+    elif how.as_json:
+        print_json(documents[0])
+    _tell_failures(sweeps)
+
+
+def _run(sweep: Sweep, folder: Path, choices: Choices, how: How) -> dict[str, Any]:
+    """Run one sweep to its end, write what it shows, and give it as a document."""
+    experiment = sweep.experiment
+    settings = Settings(typed_command(), experiment.understood(choices).given(), how.processes)
+    with Progress(experiment.name, len(sweep), len(sweep.done), shown=not how.quiet) as progress:
         for cell in sweep.pending[:1]:
             progress.working_on(experiment.label(cell))
-        for outcome in sweep.run(stop_on_error=debug):
+        for outcome in sweep.run(how.debug, jobs=how.processes, dask=how.dask, data=how.data):
+            write_settings(folder, settings)
             progress.advance(_told(experiment, outcome))
             for cell in sweep.pending[:1]:
                 progress.working_on(experiment.label(cell))
-    _show(sweep, folder, as_json, quiet)
-    if sweep.failed:
-        for outcome in sweep.failed:
-            typer.echo(f"failed: {experiment.label(outcome.cell)}: {outcome.error}", err=True)
-        typer.echo(
-            f"{len(sweep.failed)} of {len(sweep)} cells failed. The same command tries them again.", err=True
-        )
-        raise typer.Exit(SOME_FAILED)
+    return _show(sweep, folder, how)
 
 
-def _show(sweep: Sweep, folder: Path, as_json: bool, quiet: bool) -> None:
-    """Write summary and figure, and print what was asked for."""
+def _show(sweep: Sweep, folder: Path, how: How) -> dict[str, Any]:
+    """Write summary and figures, and print the tables if they are asked for."""
     summary = sweep.experiment.summarise(sweep.done) if sweep.done else Summary(())
     files = _written(sweep, summary, folder)
-    if as_json:
-        cells = [outcome.plain() for outcome in (*sweep.done, *sweep.failed)]
-        files_as_text = [str(path) for path in files]
-        print_json({**_head(sweep), **summary.plain(), "cells": cells, "files": files_as_text})
-    elif not quiet:
+    if not how.as_json and not how.quiet:
         for table in summary.tables:
             print_table(table)
         for path in files:
             typer.echo(f"wrote {path}")
+    cells = [outcome.plain() for outcome in (*sweep.done, *sweep.failed)]
+    return {**_head(sweep), **summary.plain(), "cells": cells, "files": [str(path) for path in files]}
+
+
+def _show_all(documents: list[dict[str, Any]], out: Path, how: How) -> None:
+    """Write the page of everything that was run."""
+    from thresher.report.page import write_page
+
+    page = write_page(out, out / PAGE)
+    if how.as_json:
+        print_json({"version": __version__, "experiments": documents, "files": [str(page)]})
+    elif not how.quiet:
+        typer.echo(f"wrote {page}")
 
 
 def _written(sweep: Sweep, summary: Summary, folder: Path) -> list[Path]:
@@ -83,8 +139,8 @@ def _written(sweep: Sweep, summary: Summary, folder: Path) -> list[Path]:
         raise DataFileError(
             f"{path} cannot be written ({error.strerror or error}). Use another --out."
         ) from error
-    figure = draw(sweep.experiment.name, sweep.done)
-    drawn = [] if figure is None else save(figure, folder, sweep.experiment.name)
+    figures = draw(sweep.experiment.name, sweep.done)
+    drawn = [file for name, figure in figures.items() for file in save(figure, folder, name)]
     return [sweep.file.path, path, *drawn]
 
 
@@ -98,18 +154,48 @@ def _head(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _list(sweep: Sweep, as_json: bool) -> None:
-    """List the cells: those that are done, and those that would be run."""
-    pending = [sweep.experiment.label(cell) for cell in sweep.pending]
-    done = [sweep.experiment.label(outcome.cell) for outcome in sweep.done]
-    if as_json:
-        print_json({**_head(sweep), "done": done, "pending": pending})
+def _list(name: str, sweeps: list[Sweep], how: How) -> None:
+    """List the cells: those that are done, and those that would be run; and what they will take."""
+    estimates = [estimate(sweep.experiment, sweep.pending, sweep.done, how.processes) for sweep in sweeps]
+    documents = [_plan(sweep, expected) for sweep, expected in zip(sweeps, estimates, strict=True)]
+    if how.as_json:
+        print_json(documents[0] if name != ALL else {"version": __version__, "experiments": documents})
         return
-    for label in done:
-        typer.echo(f"done     {label}")
-    for label in pending:
-        typer.echo(f"to run   {label}")
-    typer.echo(f"{len(done)} done, {len(pending)} to run")
+    for sweep, document, expected in zip(sweeps, documents, estimates, strict=True):
+        if name != ALL:
+            for label in document["done"]:
+                typer.echo(f"done     {label}")
+            for label in document["pending"]:
+                typer.echo(f"to run   {label}")
+        head = f"{sweep.experiment.name}: " if name == ALL else ""
+        remaining = f"; {expected.text()}" if document["pending"] else ""
+        typer.echo(f"{head}{len(document['done'])} done, {len(document['pending'])} to run{remaining}")
+    if name == ALL:
+        typer.echo(f"all together about {duration(sum(each.seconds for each in estimates))}")
+
+
+def _plan(sweep: Sweep, expected: Estimate) -> dict[str, Any]:
+    return {
+        **_head(sweep),
+        "done": [sweep.experiment.label(outcome.cell) for outcome in sweep.done],
+        "pending": [sweep.experiment.label(cell) for cell in sweep.pending],
+        "estimate": {"seconds": round(expected.seconds, 1), "memory_bytes": round(expected.memory)},
+    }
+
+
+def _tell_failures(sweeps: list[Sweep]) -> None:
+    failed = [(sweep, outcome) for sweep in sweeps for outcome in sweep.failed]
+    if not failed:
+        return
+    for sweep, outcome in failed[:FAILURES]:
+        label = sweep.experiment.label(outcome.cell)
+        where = f"{sweep.experiment.name}: " if len(sweeps) > 1 else ""
+        typer.echo(f"failed: {where}{label}: {outcome.error}", err=True)
+    if len(failed) > FAILURES:
+        typer.echo(f"... and {len(failed) - FAILURES} more, all of them in the files cells.jsonl", err=True)
+    cells = sum(len(sweep) for sweep in sweeps)
+    typer.echo(f"{len(failed)} of {cells} cells failed. The same command tries them again.", err=True)
+    raise typer.Exit(SOME_FAILED)
 
 
 def _told(experiment: Experiment, outcome: Outcome) -> str:
@@ -118,4 +204,7 @@ def _told(experiment: Experiment, outcome: Outcome) -> str:
     if outcome.error is not None:
         return f"{label}: failed"
     found = outcome.result.get("psnr")
-    return f"{label}: {found:.1f} dB" if found is not None else label
+    if found is not None:
+        return f"{label}: {found:.1f} dB"
+    score = outcome.result.get("score")
+    return label if score is None else f"{label}: {score:.4g}"

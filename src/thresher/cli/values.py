@@ -48,5 +48,18 @@ def names(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
 
 
+def one_of_two(option: str, text: str | None, other: str, other_text: str | None) -> str | None:
+    """Take the value of an option that has two names.
+
+    Examples
+    --------
+    >>> one_of_two("--methods", None, "--solvers", "auto")
+    'auto'
+    """
+    if text is not None and other_text is not None:
+        raise ParameterError(f"{option} and {other} are the same. Use one of them.")
+    return text if text is not None else other_text
+
+
 def _is_whole(text: str, least: int) -> bool:
     return text.isascii() and text.isdigit() and int(text) >= least

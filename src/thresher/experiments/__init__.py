@@ -9,12 +9,17 @@ from difflib import get_close_matches
 
 from thresher.errors import ParameterError
 from thresher.experiments.ablations import ABLATIONS
+from thresher.experiments.catalogue import FIGURES
+from thresher.experiments.experiment import Choices, Experiment, Summary, Table
+from thresher.experiments.grids import experiment_of
 from thresher.experiments.record import Cell, CellFile, Outcome
 from thresher.experiments.recovery import RECOVERY
-from thresher.experiments.sweep import Choices, Experiment, Summary, Sweep, Table
+from thresher.experiments.runtimes import RUNTIMES
+from thresher.experiments.sweep import Sweep
 from thresher.experiments.tables import TABLE_1, TABLE_2
 
 __all__ = [
+    "ALL",
     "EXPERIMENTS",
     "Cell",
     "CellFile",
@@ -25,9 +30,21 @@ __all__ = [
     "Sweep",
     "Table",
     "experiment_named",
+    "experiments_named",
 ]
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, TABLE_2, ABLATIONS, RECOVERY)}
+ALL = "all"
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        *(experiment_of(figure) for figure in FIGURES),
+        TABLE_1,
+        TABLE_2,
+        RUNTIMES,
+        ABLATIONS,
+        RECOVERY,
+    )
+}
 
 
 def experiment_named(name: str) -> Experiment:
@@ -40,6 +57,18 @@ def experiment_named(name: str) -> Experiment:
     """
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
-    close = get_close_matches(name.lower().replace("_", "-"), EXPERIMENTS, 1, cutoff=0.5)
+    names = [*EXPERIMENTS, ALL]
+    close = get_close_matches(name.lower().replace("_", "-"), names, 1, cutoff=0.5)
     hint = f" Did you mean {close[0]}?" if close else ""
-    raise ParameterError(f"there is no experiment {name!r}.{hint} Use one of {', '.join(EXPERIMENTS)}.")
+    raise ParameterError(f"there is no experiment {name!r}.{hint} Use one of {', '.join(names)}.")
+
+
+def experiments_named(name: str) -> list[Experiment]:
+    """Give an experiment by its name, or every one for "all".
+
+    Examples
+    --------
+    >>> [experiment.name for experiment in experiments_named("table-1")]
+    ['table-1']
+    """
+    return list(EXPERIMENTS.values()) if name == ALL else [experiment_named(name)]

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from thresher.data.planted import label_floor, psnr
+from thresher.experiments.estimate import planted_cost
+from thresher.experiments.experiment import Choices, Experiment, Summary, Table
 from thresher.experiments.fits import (
     RECOVERED,
     decibels,
@@ -18,7 +20,6 @@ from thresher.experiments.fits import (
 )
 from thresher.experiments.memory import measure_apart
 from thresher.experiments.record import Cell, Outcome
-from thresher.experiments.sweep import Choices, Experiment, Summary, Table
 
 if TYPE_CHECKING:
     from thresher.solvers.iht import IHT
@@ -155,4 +156,8 @@ ABLATIONS = Experiment(
     _measure,
     _summarise,
     varies=("part", "variant"),
+    takes=("rows",),
+    cost=lambda cell: planted_cost(cell, "paper", cell.configuration.get("passes", 3)),
+    # Blocks are compared by their time.
+    alone=True,
 )

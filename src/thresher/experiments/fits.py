@@ -8,18 +8,17 @@ import math
 import statistics
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 
 import numpy as np
 
 from thresher.data.planted import PlantedProblem, label_floor, planted, psnr
 from thresher.errors import InterruptedFitWarning
+from thresher.experiments.memory import peak_during
 from thresher.experiments.record import Cell
-
-if TYPE_CHECKING:
-    from thresher.estimators import SparseMLPRegressor
 
 # What a perfect fit is written as, in dB: JSON has no infinity.
 PERFECT = 400.0
@@ -27,21 +26,37 @@ PERFECT = 400.0
 # Above this, in dB, a planted network counts as recovered; the rounding of labels allows some 161.
 RECOVERED = 100.0
 
+# Rows of the paper's planted problems.
+ROWS = 50_000
+
 # Rows that a fingerprint looks at. Rows are drawn in order, so that those of a smaller draw are the same.
 FINGERPRINT_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted model and the seconds it took."""
+    """A fitted model, the seconds it took, and the most memory it took beyond what was held before."""
 
-    model: SparseMLPRegressor
+    model: Any
     seconds: float
+    peak_bytes: int
 
 
-def plant(cell: Cell) -> PlantedProblem:
-    """Draw the problem of a cell: `n`, `d`, `hidden`, `budget` of its configuration, and its seed."""
-    return planted(cell["n"], cell["d"], cell["hidden"], cell["budget"], seed=cell.seed)
+def plant(cell: Cell, rows: int | None = None) -> PlantedProblem:
+    """Draw the problem of a cell: `n`, `d`, `hidden`, `budget` of its configuration, and its seed.
+
+    `layers` and `outputs` are 1 where the configuration has none; `rows` are drawn instead of `n`.
+    """
+    of = cell.configuration
+    hidden = (cell["hidden"],) * of.get("layers", 1)
+    return planted(
+        rows or cell["n"],
+        cell["d"],
+        hidden,
+        cell["budget"],
+        outputs=of.get("outputs", 1),
+        seed=cell.seed,
+    )
 
 
 def fingerprint(cell: Cell) -> str:
@@ -49,9 +64,17 @@ def fingerprint(cell: Cell) -> str:
 
     It covers the settings, the planted weights, and the first rows with their labels.
     """
-    rows = min(FINGERPRINT_ROWS, cell["n"])
-    problem = planted(rows, cell["d"], cell["hidden"], cell["budget"], seed=cell.seed)
-    digest = hashlib.sha256(json.dumps({**asdict(problem.settings), "n": cell["n"]}).encode())
+    of = cell.configuration
+    shape = cell["n"], cell["d"], cell["hidden"], cell["budget"]
+    return _fingerprint(*shape, of.get("layers", 1), of.get("outputs", 1), cell.seed)
+
+
+# Many cells share a problem: one for each method.
+@cache
+def _fingerprint(n: int, d: int, hidden: int, budget: int, layers: int, outputs: int, seed: int) -> str:
+    rows = min(FINGERPRINT_ROWS, n)
+    problem = planted(rows, d, (hidden,) * layers, budget, outputs=outputs, seed=seed)
+    digest = hashlib.sha256(json.dumps({**asdict(problem.settings), "n": n}).encode())
     for layer in problem.weights:
         digest.update(layer.indices.astype("<i8").tobytes())
         digest.update(layer.data.astype("<f4").tobytes())
@@ -60,7 +83,7 @@ def fingerprint(cell: Cell) -> str:
     return digest.hexdigest()[:16]
 
 
-def fit(problem: PlantedProblem, *, seconds: float = math.inf, **parameters: Any) -> Fit:
+def fit_planted(problem: PlantedProblem, *, seconds: float = math.inf, **parameters: Any) -> Fit:
     """Fit a regressor to a planted problem.
 
     Parameters
@@ -73,15 +96,38 @@ def fit(problem: PlantedProblem, *, seconds: float = math.inf, **parameters: Any
     """
     from thresher.estimators import SparseMLPRegressor
 
-    model = SparseMLPRegressor(callback=lambda record: record["seconds"] > seconds, **parameters)
+    model = SparseMLPRegressor(callback=time_limit(seconds), **parameters)
+    return fit(model, problem.X, problem.y)
+
+
+def time_limit(seconds: float) -> Callable[[dict[str, Any]], bool]:
+    """Give a callback that stops a fit after some seconds."""
+    return lambda record: record["seconds"] > seconds
+
+
+def fit(model: Any, X: Any, y: Any) -> Fit:
+    """Fit any model, and watch its time and memory."""
+    _warm_up()
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterruptedFitWarning)
-        model.fit(problem.X, problem.y)
+        model, peak = peak_during(lambda: model.fit(X, y))
+    seconds = time.perf_counter() - began
     # A fit swallows Ctrl-C and keeps what it has; a sweep must not take that for a result.
-    if model.status_.name == "interrupted":
+    if getattr(getattr(model, "status_", None), "name", None) == "interrupted":
         raise KeyboardInterrupt
-    return Fit(model, time.perf_counter() - began)
+    return Fit(model, seconds, peak)
+
+
+@cache
+def _warm_up() -> None:
+    """Let torch set up once what it needs on first use, so that it counts for no fit."""
+    import torch
+
+    weights = torch.ones(64, 64, requires_grad=True)
+    optimiser = torch.optim.Adam([weights])
+    torch.relu(torch.ones(256, 64) @ weights).square().mean().backward()
+    optimiser.step()
 
 
 def measured(problem: PlantedProblem, fitted: Fit) -> dict[str, Any]:
@@ -92,8 +138,10 @@ def measured(problem: PlantedProblem, fitted: Fit) -> dict[str, Any]:
         "floor": decibels(label_floor(problem)),
         "nonzeros": model.nonzeros_,
         "fit_seconds": round(fitted.seconds, 3),
+        "peak_bytes": fitted.peak_bytes,
         "passes": model.n_iter_,
         "status": model.status_.name,
+        "cut": [f"{problem.settings.n:,} of {ROWS:,} rows"] if problem.settings.n < ROWS else [],
     }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -127,10 +128,41 @@ class CellFile:
         """
         return {outcome.key: outcome for outcome in self._parsed(self._whole_lines())}
 
-    def prepare(self) -> None:
-        """Make the folder and the file, and drop a last line that was cut off, before anything is run."""
+    def refuse_strangers(self, experiment: str, outcomes: Iterable[Outcome]) -> None:
+        """Refuse a folder that holds something else than cells of this experiment, before it is touched."""
+        other = {outcome.cell.experiment for outcome in outcomes} - {experiment}
+        if other:
+            raise DataFileError(
+                f"{self.path} holds cells of {', '.join(sorted(other))}, not of {experiment}. Use --out with "
+                "another folder."
+            )
+        folder = self.path.parent
+        if folder.is_dir() and not self.path.exists():
+            strangers = sorted(path.name for path in folder.iterdir())
+            if strangers:
+                raise DataFileError(
+                    f"{folder} is no folder of results: it holds {', '.join(strangers[:3])} but no "
+                    f"{self.path.name}. Use --out with another folder."
+                )
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Make the file ready for lines, and keep other sweeps away from it meanwhile."""
+        self._make_folder()
+        with _locked(self.path.parent):
+            self.prepare()
+            yield
+
+    def _make_folder(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+
+    def prepare(self) -> None:
+        """Make the folder and the file, and drop a last line that was cut off, before anything is run."""
+        self._make_folder()
+        try:
             with open(self.path, "ab"):
                 pass
             whole = b"".join(line + b"\n" for line in self._whole_lines())
@@ -170,6 +202,28 @@ class CellFile:
                     f"line {number} of {self.path} is not the result of a cell. Remove that line, or use "
                     "--out with another folder."
                 ) from None
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process alone; the system lets go of it however the process ends."""
+    try:
+        import fcntl
+    except ImportError:
+        # Not every system can lock a folder; there it is up to the user to run one sweep at a time.
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataFileError(
+                f"another sweep is writing to {folder}. Wait for it, or use --out with another folder."
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _unwritable(path: Path, error: OSError) -> DataFileError:

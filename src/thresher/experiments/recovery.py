@@ -7,13 +7,12 @@ algorithm takes 15 full-batch steps; the default solver takes a minute at most.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
-from thresher.errors import ParameterError
-from thresher.experiments.fits import RECOVERED, fingerprint, fit, measured, median, plant
+from thresher.experiments.estimate import planted_cost
+from thresher.experiments.experiment import Choices, Experiment, Summary, Table, known
+from thresher.experiments.fits import RECOVERED, fingerprint, fit_planted, measured, median, plant
 from thresher.experiments.record import Cell, Outcome
-from thresher.experiments.sweep import Choices, Experiment, Summary, Table
 
 SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 SOLVERS = ("paper", "auto")
@@ -44,7 +43,7 @@ def _cells(choices: Choices) -> list[Cell]:
         drawn = [(m, s, seed) for seed in (0, 1, 2) for m, s in grid if seed == 0 or (m, s) in SAMPLE]
     return [
         Cell("recovery", _configuration(rows, m, s, solver), seed)
-        for solver in _checked(choices.solvers or SOLVERS)
+        for solver in known("--methods", choices.methods or SOLVERS, SOLVERS)
         for m, s, seed in drawn
     ]
 
@@ -55,18 +54,9 @@ def _configuration(rows: int, m: int, s: int, solver: str) -> dict[str, Any]:
     return {**planted, "solver": solver, "parameters": PARAMETERS[solver], **limit}
 
 
-def _checked(solvers: Sequence[str]) -> Sequence[str]:
-    for solver in solvers:
-        if solver not in SOLVERS:
-            close = get_close_matches(solver, SOLVERS, 1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            raise ParameterError(f"--solvers {solver}, but this grid has {' and '.join(SOLVERS)}.{hint}")
-    return solvers
-
-
 def _measure(cell: Cell) -> dict[str, Any]:
     problem = plant(cell)
-    fitted = fit(
+    fitted = fit_planted(
         problem,
         seconds=cell.configuration.get("seconds", float("inf")),
         budget=cell["budget"],
@@ -119,5 +109,7 @@ RECOVERY = Experiment(
     _measure,
     _summarise,
     varies=("solver", "hidden", "budget"),
-    takes=("m", "s", "solvers"),
+    takes=("rows", "m", "s", "methods"),
+    methods=SOLVERS,
+    cost=lambda cell: planted_cost(cell, cell["solver"], cell["parameters"]["max_iter"]),
 )

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from thresher.experiments.fits import fingerprint, fit, measured, median, plant, settled_step
+from thresher.experiments.estimate import planted_cost
+from thresher.experiments.experiment import Choices, Experiment, Summary, Table
+from thresher.experiments.fits import fingerprint, fit_planted, measured, median, plant, settled_step
 from thresher.experiments.record import Cell, Outcome
-from thresher.experiments.sweep import Choices, Experiment, Summary, Table
 
 SEEDS = (0, 1, 2)
 STEPS = 100
@@ -50,7 +51,7 @@ def _planted(rows: int) -> dict[str, Any]:
 
 def _measure(cell: Cell) -> dict[str, Any]:
     problem = plant(cell)
-    fitted = fit(
+    fitted = fit_planted(
         problem,
         budget=cell["budget"],
         hidden=cell["hidden"],
@@ -113,7 +114,8 @@ TABLE_1 = Experiment(
     _measure,
     _summary_1,
     varies=("k",),
-    takes=("k",),
+    takes=("rows", "k"),
+    cost=lambda cell: planted_cost(cell, "paper", cell["steps"]),
 )
 
 TABLE_2 = Experiment(
@@ -124,5 +126,6 @@ TABLE_2 = Experiment(
     _measure,
     _summary_2,
     varies=("k", "steps"),
-    takes=("k",),
+    takes=("rows", "k"),
+    cost=lambda cell: planted_cost(cell, "paper", cell["steps"]),
 )

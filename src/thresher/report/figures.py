@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from thresher.errors import DataFileError
-from thresher.experiments import Outcome
+from thresher.experiments import EXPERIMENTS, Outcome
+from thresher.experiments.catalogue import FIGURES
 from thresher.files import write_whole
 from thresher.report.style import BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, STYLE, new_figure, styled
 
@@ -98,15 +99,42 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return written
 
 
-def draw(experiment: str, outcomes: Sequence[Outcome]) -> Figure | None:
-    """Draw the figure of an experiment; None where there is nothing to draw yet."""
-    from thresher.report.curves import ablations, psnr_against_k, settling
-    from thresher.report.grid import recovery
+def draw(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
+    """Draw the figures of an experiment by the names of their files; none where nothing is done yet.
 
-    figures = {
-        "table-1": psnr_against_k,
-        "table-2": settling,
-        "ablations": ablations,
-        "recovery": recovery,
+    Figures of the paper have two for each half: heatmaps, and curves against the budget.
+    """
+    from thresher.report import budgets, curves, grid
+
+    of_one = {
+        "table-1": curves.psnr_against_k,
+        "table-2": curves.settling,
+        "ablations": curves.ablations,
+        "recovery": grid.recovery,
+        "runtimes": budgets.runtimes,
     }
-    return figures[experiment](outcomes) if outcomes else None
+    if not outcomes:
+        return {}
+    if experiment in of_one:
+        figure = of_one[experiment](outcomes)
+        cut = EXPERIMENTS[experiment].left_out(outcomes)
+        # The runtime examples say in their title what they lack.
+        if cut and experiment != "runtimes":
+            figure.supxlabel(f"CUT: {'; '.join(cut)}", fontsize=9)
+        return {experiment: figure}
+    return _halves(experiment, outcomes)
+
+
+def _halves(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
+    from thresher.report.budgets import curves_of_part
+    from thresher.report.heatmaps import figure_of_part
+
+    drawn = {}
+    # An experiment that is all tables has no figure.
+    for declared in (figure for figure in FIGURES if figure.name == experiment):
+        for part in declared.parts:
+            chosen = [outcome for outcome in outcomes if outcome.cell["part"] == part.name]
+            if chosen:
+                drawn[f"{experiment}-{part.name}"] = figure_of_part(declared, part, chosen)
+                drawn[f"{experiment}-{part.name}-curves"] = curves_of_part(declared, part, chosen)
+    return drawn

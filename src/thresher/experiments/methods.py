@@ -1,0 +1,82 @@
+"""The methods that figures compare: the paper's algorithm, the default solver, and the baselines."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from thresher.errors import BudgetError
+from thresher.experiments.fits import fit, time_limit
+from thresher.experiments.record import Cell
+from thresher.experiments.tasks import PLANTED, Problem
+
+PRUNING = ("imp-paper", "imp")
+METHODS = ("paper", "auto", *PRUNING, "gmp", "rigl", "one-shot", "dense")
+# What a figure shows unless told otherwise: the paper's, ours, and pruning as it is and as it should be.
+SHOWN = METHODS[:5]
+
+NAMES = {
+    "paper": "paper (IHT)",
+    "auto": "Thresher (auto)",
+    "imp-paper": "IMP as in the paper",
+    "imp": "IMP, retrained",
+    "gmp": "gradual pruning",
+    "rigl": "RigL",
+    "one-shot": "one-shot pruning",
+    "dense": "dense (no budget)",
+}
+
+
+def fit_by_method(cell: Cell, problem: Problem) -> dict[str, Any]:
+    """Fit a problem by the method of a cell, and measure the fit.
+
+    Returns
+    -------
+    dict
+        `score`, `fit_seconds`, `peak_bytes`, `nonzeros`, `passes` and `status`.
+    """
+    if problem.empty:
+        # As in the paper: nothing is fitted, and the score is zero.
+        return {
+            "score": 0.0,
+            "fit_seconds": 0.0,
+            "peak_bytes": 0,
+            "nonzeros": 0,
+            "status": "all labels are zero",
+        }
+    fitted = fit(_model(cell, problem.kind), problem.X, problem.y)
+    model = fitted.model
+    nonzeros = int(model.nonzeros_)
+    if nonzeros > cell["budget"] and cell["method"] != "dense":
+        raise BudgetError(
+            f"{cell['method']} handed out {nonzeros:,} nonzeros where {cell['budget']:,} are allowed."
+        )
+    status = getattr(model, "status_", None)
+    return {
+        "score": problem.score(model),
+        "fit_seconds": round(fitted.seconds, 3),
+        "peak_bytes": fitted.peak_bytes,
+        "nonzeros": nonzeros,
+        "passes": int(getattr(model, "n_iter_", cell["passes"])),
+        "status": getattr(status, "name", "finished"),
+    }
+
+
+def _model(cell: Cell, kind: str) -> Any:
+    method, m = cell["method"], cell["hidden"]
+    shape = {"budget": cell["budget"], "hidden": m if cell["layers"] == 1 else (m,) * cell["layers"]}
+    common = {**shape, "max_iter": cell["passes"], "random_state": cell.seed}
+    if method not in ("paper", "auto"):
+        from thresher.baselines import BASELINES
+
+        return BASELINES[method](kind, **common, batch_size=cell["batch_size"], bias=False)
+    from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
+
+    estimator = SparseMLPClassifier if kind == "classification" else SparseMLPRegressor
+    if method == "paper":
+        # All steps are taken, as in the paper, however well the network fits.
+        return estimator(solver="paper", batch_size=cell["batch_size"], dtype="float32", tol=0.0, **common)
+    # Planted networks have no biases, and the other methods are told so too.
+    bias = False if cell["data"] == PLANTED else None
+    limit = time_limit(cell.configuration.get("seconds", math.inf))
+    return estimator(solver="auto", bias=bias, callback=limit, **common)

@@ -1,0 +1,96 @@
+"""What the paper says about its figures: verdicts follow from cells, and nothing is claimed without any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from thresher.experiments.catalogue import FIGURES
+from thresher.experiments.claims import FAILS, HOLDS, UNKNOWN, check_claims, mean_scores
+from thresher.experiments.record import Cell, Outcome
+from thresher.experiments.runtimes import LINES, RUNTIMES
+
+IMAGE = FIGURES[3]
+Value = Callable[[int, int], float]
+
+
+def grid(method: str, score: Value, seconds: Value = lambda m, s: 1.0, seeds: int = 1) -> list[Outcome]:
+    return [
+        Outcome(
+            Cell(IMAGE.name, {"part": "left", "method": method, "hidden": m, "budget": s}, seed),
+            "print",
+            "done",
+            1.0,
+            {"score": score(m, s) + seed, "fit_seconds": seconds(m, s), "peak_bytes": 1},
+        )
+        for m in (1, 10, 100)
+        for s in (2, 20, 200)
+        for seed in range(seeds)
+    ]
+
+
+def verdicts(outcomes: list[Outcome]) -> dict[str, str]:
+    return {claim.statement.partition(": ")[2]: claim.verdict for claim in check_claims(IMAGE, outcomes)}
+
+
+def test_scores_are_averaged_over_seeds() -> None:
+    assert mean_scores(grid("paper", lambda m, s: m, seeds=3), "paper")[10, 20] == 11.0
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(0.0, HOLDS), (1.0, HOLDS), (10.0, FAILS)])
+def test_quality_does_or_does_not_depend_on_width(slope: float, verdict: str) -> None:
+    width = {1: 0, 10: 1, 100: 2}
+    found = verdicts(grid("paper", lambda m, s: 30 + slope * width[m]))
+    assert found["the quality of IHT does not depend on m"] == verdict
+
+
+def test_pruning_does_or_does_not_improve_with_width() -> None:
+    assert verdicts(grid("imp-paper", lambda m, s: m))["IMP improves with m"] == HOLDS
+    assert verdicts(grid("imp-paper", lambda m, s: -m))["IMP improves with m"] == FAILS
+
+
+def test_times_rise_for_us_and_fall_for_pruning() -> None:
+    ours = grid("paper", lambda m, s: 1.0, seconds=lambda m, s: float(s))
+    pruning = grid("imp-paper", lambda m, s: 1.0, seconds=lambda m, s: 1.0 / s)
+    found = verdicts(ours + pruning)
+    assert found["the time of paper (IHT) rises with s"] == HOLDS
+    assert found["the time of IMP as in the paper falls with s"] == HOLDS
+    swapped = grid("paper", lambda m, s: 1.0, seconds=lambda m, s: 1.0 / s)
+    assert verdicts(swapped)["the time of paper (IHT) rises with s"] == FAILS
+
+
+def test_almost_always_is_nine_times_in_ten() -> None:
+    better = grid("paper", lambda m, s: 20.0) + grid("imp-paper", lambda m, s: 10.0)
+    assert verdicts(better)["IHT is almost always at least as good as IMP"] == HOLDS
+    worse = grid("paper", lambda m, s: 20.0) + grid("imp-paper", lambda m, s: 30.0 if m == 1 else 10.0)
+    assert verdicts(worse)["IHT is almost always at least as good as IMP"] == FAILS
+
+
+def test_what_both_have_found_is_a_tie() -> None:
+    tie = grid("paper", lambda m, s: 160.0) + grid("imp-paper", lambda m, s: 161.0)
+    assert verdicts(tie)["IHT is almost always at least as good as IMP"] == HOLDS
+
+
+def test_nothing_is_claimed_without_cells_to_compare() -> None:
+    found = verdicts(grid("paper", lambda m, s: 1.0))
+    assert found["IHT is almost always at least as good as IMP"] == UNKNOWN
+    assert "ours is at least as good as IMP, retrained" not in found
+    assert check_claims(IMAGE, []) == []
+
+
+def runtime(method: str, score: float, seconds: float) -> Outcome:
+    cell = Cell("runtimes", {"line": LINES[0].text, "method": method}, 0)
+    return Outcome(cell, "print", "done", 1.0, {"score": score, "fit_seconds": seconds, "peak_bytes": 2**20})
+
+
+@pytest.mark.parametrize(
+    ("score", "seconds", "verdict"), [(0.9885, 0.5, HOLDS), (0.9885, 1.3, FAILS), (0.98, 0.5, FAILS)]
+)
+def test_runtimes_are_compared_with_the_papers(score: float, seconds: float, verdict: str) -> None:
+    summary = RUNTIMES.summarise([runtime("auto", score, seconds), runtime("imp", 0.5, 20.0)])
+    (claim,) = summary.numbers["claims"]
+    assert claim["verdict"] == verdict
+    rows = {row[1]: row for row in summary.tables[0].rows if row[0] == LINES[0].text}
+    assert rows["paper's IHT on an A6000"][2:4] == ("98.85 %", 1.2)
+    assert rows["Thresher (auto)"][2:] == (f"{100 * score:.2f} %", seconds, 1.0)
