@@ -70,7 +70,7 @@ def demo(
 def reproduce(
     experiment: Annotated[
         str,
-        typer.Argument(help="table-1, table-2, ablations or recovery.", metavar="EXPERIMENT"),
+        typer.Argument(help="table-1, table-2, ablations, recovery or phase-diagram.", metavar="EXPERIMENT"),
     ],
     out: Out = Path("results"),
     seeds: Annotated[
@@ -88,10 +88,10 @@ def reproduce(
         str | None, typer.Option("--m", help="Recovery: neurons, such as 1,10,100.", metavar="LIST")
     ] = None,
     s: Annotated[
-        str | None, typer.Option("--s", help="Recovery: nonzero weights, such as 1,10,100.", metavar="LIST")
+        str | None, typer.Option("--s", help="Recovery, phase-diagram: nonzero weights, such as 1,10.", metavar="LIST")
     ] = None,
     solvers: Annotated[
-        str | None, typer.Option(help="Recovery: paper, auto, or both as paper,auto.", metavar="LIST")
+        str | None, typer.Option(help="Recovery: paper, auto. Phase-diagram: theorem, refined.", metavar="LIST")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the cells and which are done; run nothing.")

@@ -99,7 +99,8 @@ def _new_line(
         first = float(np.sign(column[place[0]]))
         if one_sided:
             column *= first
-        line = (column / column[place[0]]).tobytes()
+        # Adding zero makes -0.0 into 0.0, which has other bytes.
+        line = (column / column[place[0]] + 0.0).tobytes()
         if line in lines:
             continue
         # 1(a): the output weight is any number. Its size goes into the hidden weights, its sign stays.

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 from thresher.errors import ParameterError
 from thresher.experiments.ablations import ABLATIONS
+from thresher.experiments.phase_diagram import PHASE_DIAGRAM
 from thresher.experiments.record import Cell, CellFile, Outcome
 from thresher.experiments.recovery import RECOVERY
 from thresher.experiments.sweep import Choices, Experiment, Summary, Sweep, Table
@@ -27,7 +28,9 @@ __all__ = [
     "experiment_named",
 ]
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, TABLE_2, ABLATIONS, RECOVERY)}
+EXPERIMENTS = {
+    experiment.name: experiment for experiment in (TABLE_1, TABLE_2, ABLATIONS, RECOVERY, PHASE_DIAGRAM)
+}
 
 
 def experiment_named(name: str) -> Experiment:

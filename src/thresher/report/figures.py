@@ -126,11 +126,13 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> Figure | None:
     """Draw the figure of an experiment; None where there is nothing to draw yet."""
     from thresher.report.curves import ablations, psnr_against_k, settling
     from thresher.report.grid import recovery
+    from thresher.report.phase import phase_diagram
 
     figures = {
         "table-1": psnr_against_k,
         "table-2": settling,
         "ablations": ablations,
         "recovery": recovery,
+        "phase-diagram": phase_diagram,
     }
     return figures[experiment](outcomes) if outcomes else None

@@ -6,8 +6,8 @@ Three levels, each *holds*, *fails* or *unknown*:
 - *isolated*: besides, no single weight outside would enter in a step of thresholding, so the network is a strict
   local minimum among those with as many nonzeros, and thresholding that starts close enough returns to it;
 - *unique in the dictionary*: the network fits to rounding, and of all weights over a stated dictionary of gates
-  that give its answers on these rows it has the smallest L1 norm (unit columns), alone; nor is it one of those
-  that another network without collinear neurons equals as a function.
+  that give its answers on these rows it is the only one, or the only one with the smallest L1 norm (unit columns);
+  nor is it one of those that another network without collinear neurons equals as a function.
 
 Everything is proved for the network's own answers; the labels differ from them by what `fits` says.
 """
@@ -25,13 +25,16 @@ from thresher.errors import DataError, ParameterError
 from thresher.network import Network
 from thresher.theory import conditions as state
 from thresher.theory.conditions import FAILS, HOLDS, UNKNOWN, Condition
-from thresher.theory.dictionary import Dictionary, dictionary_of, scan
+from thresher.theory.dictionary import Dictionary, dictionary_of, scan, whole_spectrum
 from thresher.theory.fused import Fused, fused_of, row_rounding
 from thresher.theory.identity import identity
 from thresher.theory.patterns import MEMORY_LIMIT, Patterns, checked_rows
 from thresher.theory.spectra import Spectrum, spectrum
 
 ON_SUPPORT, ISOLATED, IN_DICTIONARY = "unique on its support", "isolated", "unique in the dictionary"
+
+# What proves uniqueness in a dictionary, strongest first.
+DUAL = ("injective", "tropp", "fuchs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ def certify(
     y: Any,
     *,
     held_out: tuple[Any, Any] | None = None,
-    dictionary: str | Patterns | Sequence[str | Patterns] = ("own", "one-sparse"),
+    dictionary: str | Patterns | Sequence[str | Patterns] = ("own", "one-sided", "one-sparse"),
     precision: float | None = None,
     confidence: float = 0.99,
     random_state: int = 0,
@@ -109,8 +112,9 @@ def certify(
     held_out : tuple of (X, y), optional
         Fresh rows from the same source.
     dictionary : name, Patterns, or a sequence of them
-        The gates over which uniqueness is asked: "own", "opposite" (own and complements), "one-sparse",
-        "two-sparse", "sampled", or patterns on the same rows. The network's own gates belong to each.
+        The gates over which uniqueness is asked: "own", "opposite" (own and complements), "one-sided" (one of each
+        pair of 1-sparse gates), "one-sparse", "two-sparse", "sampled", or patterns on the same rows. The network's
+        own gates belong to each.
     precision : float, optional
         Relative rounding of the targets; by default that of float32 where all of them fit into it, else float64.
     confidence : float
@@ -252,12 +256,13 @@ def _scanned(
     """Go through every dictionary: the margin over all of them, and both dual conditions over each."""
     if found.certain <= 0:
         sentence = "Not asked, since the support's columns are dependent."
-        names = ["margin", *(f"{kind} ({one.name})" for one in dictionaries for kind in ("tropp", "fuchs"))]
+        names = ["margin", *(f"{kind} ({one.name})" for one in dictionaries for kind in DUAL)]
         return [state.condition(name, None, None, sentence) for name in names], 0.0
     scans = [scan(one, fused, residual, found) for one in dictionaries]
     conditions = [state.margin(fused, scans, rounding)]
     for one, seen in zip(dictionaries, scans, strict=True):
-        conditions += [state.tropp(one, seen), state.fuchs(one, seen)]
+        whole = whole_spectrum(one, fused)
+        conditions += [state.injective(one, whole), state.tropp(one, seen), state.fuchs(one, seen)]
     return conditions, max(seen.gradient for seen in scans)
 
 
@@ -285,9 +290,8 @@ def _levels(conditions: list[Condition], dictionaries: list[Dictionary]) -> dict
     unique = _all(known, "gates", "independent", "stationary")
     levels = {ON_SUPPORT: unique, ISOLATED: _worst(unique, known["margin"])}
     for one in dictionaries:
-        either = [known[f"tropp ({one.name})"], known[f"fuchs ({one.name})"]]
-        # A dual condition that is not met proves nothing, neither way.
-        dual = HOLDS if HOLDS in either else UNKNOWN
+        # Any one of them proves it; one that is not met proves nothing, neither way.
+        dual = HOLDS if HOLDS in [known[f"{kind} ({one.name})"] for kind in DUAL] else UNKNOWN
         base = _all(known, "fits", "rows", "gates", "independent", "stationary", "resolved", "identity")
         levels[f"{IN_DICTIONARY} ({one.name})"] = HOLDS if _worst(base, dual) == HOLDS else UNKNOWN
     return levels
@@ -318,14 +322,15 @@ def _verdict(conditions: list[Condition], levels: dict[str, str], dictionaries: 
         )
     proved = [one for one in dictionaries if levels[f"{IN_DICTIONARY} ({one.name})"] == HOLDS]
     for one in proved:
+        alone = known[f"injective ({one.name})"].holds
         said.append(
             f"Proved: it fits to rounding, and over the dictionary {one.description}, no other weights give its "
-            "answers on these rows with as small an L1 norm."
+            f"answers on these rows{'' if alone else ' with as small an L1 norm'}."
         )
     open_ones = [one.name for one in dictionaries if one not in proved]
     if open_ones:
         why = [name for name in ("fits", "rows", "resolved", "identity") if not known[name].holds]
-        reason = f" ({', '.join(why)} not shown)" if why else " (neither Tropp's nor Fuchs' condition is met)"
+        reason = f" ({', '.join(why)} not shown)" if why else " (dependent columns, and neither Tropp's nor Fuchs' condition is met)"
         said.append(f"Unknown: uniqueness in the dictionary {', '.join(open_ones)}{reason}.")
-    said.append("Not proved: anything about gates outside the dictionaries, or that no sparser network exists.")
+    said.append("Not proved: anything about gates outside the dictionaries, or that no sparser network exists there.")
     return " ".join(said)

@@ -180,6 +180,26 @@ def margin(fused: Fused, scans: list[Scan], rounding: NDArray[np.float64]) -> Co
     )
 
 
+def injective(dictionary: Dictionary, whole: Spectrum | None) -> Condition:
+    """Say whether all columns of a dictionary are independent, so that weights over it are told outright."""
+    name = f"injective ({dictionary.name})"
+    if whole is None:
+        return condition(
+            name,
+            None,
+            None,
+            f"{dictionary.description} are {dictionary.columns:,} columns: more than rows, or too many to try.",
+        )
+    return condition(
+        name,
+        whole.certain > 0,
+        whole.alpha,
+        f"The smallest eigenvalue of all {dictionary.columns:,} columns of {dictionary.description} is "
+        f"{whole.alpha:.3g}"
+        + (", so no other weights over these gates give the same answers." if whole.certain > 0 else ", or zero."),
+    )
+
+
 def tropp(dictionary: Dictionary, found: Scan) -> Condition:
     """State Tropp's exact-recovery condition over a dictionary."""
     name = f"tropp ({dictionary.name})"

@@ -1,7 +1,8 @@
-"""Dictionaries of gates, and the two conditions under which no other weights over one do as well.
+"""Dictionaries of gates, and the conditions under which no other weights over one do as well.
 
-Over unit columns, with S the support and A_S of full rank, each of these proves that the weights are the only
-ones with the smallest L1 norm among all that give the same output:
+Where all columns of a dictionary are independent, no other weights give the same output. Where they are not, as
+with gates and their complements, over unit columns, with S the support and A_S of full rank, each of these proves
+that the weights are the only ones with the smallest L1 norm among all that give the same output:
 
 - Tropp's exact-recovery condition, ``max_{j not in S} ||A_S^+ a_j||_1 < 1``: for any weights on S;
 - Fuchs' dual vector, ``q = A_S (A_S' A_S)^-1 sign(w)`` with ``max_{j not in S} |a_j' q| < 1``: for these signs.
@@ -22,15 +23,18 @@ from thresher.theory.enumeration import enumerate_patterns
 from thresher.theory.fused import Fused
 from thresher.theory.patterns import MEMORY_LIMIT, Patterns, joined
 from thresher.theory.sampling import sample_patterns
-from thresher.theory.spectra import ROUNDOFF, Spectrum
+from thresher.theory.spectra import ROUNDOFF, Spectrum, spectrum
 
-NAMES = ("own", "opposite", "one-sparse", "two-sparse", "sampled")
+NAMES = ("own", "opposite", "one-sided", "one-sparse", "two-sparse", "sampled")
 
 # Gates in the dictionary "sampled".
 SAMPLED = 1000
 
 # Multiply-adds beyond which Tropp's condition is left open: a minute or so on one core.
 TROPP_WORK = 1e12
+
+# Columns of a dictionary whose Gram matrix is still formed whole.
+WHOLE_COLUMNS = 1500
 
 # Numbers in one block of products.
 BLOCK = 2**22
@@ -60,10 +64,10 @@ def dictionary_of(name: str | Patterns, fused: Fused, seed: int, memory_limit: i
 
     Parameters
     ----------
-    name : {"own", "opposite", "one-sparse", "two-sparse", "sampled"} or Patterns
-        The network's own gates alone, or together with their complements, with the gates of all generators of
-        one or of at most two nonzeros, with 1,000 sampled as in appendix E, or with given ones. Generators have
-        no bias.
+    name : {"own", "opposite", "one-sided", "one-sparse", "two-sparse", "sampled"} or Patterns
+        The network's own gates alone, or together with: their complements; one gate for each feature, of those of
+        its two signs; both of them; the gates of all generators with at most two nonzeros; 1,000 sampled as in
+        appendix E; given ones. Generators have no bias.
     fused : Fused
     seed, memory_limit : int
     """
@@ -84,6 +88,8 @@ def dictionary_of(name: str | Patterns, fused: Fused, seed: int, memory_limit: i
             extra = None
         elif name == "opposite":
             extra = own.opposite()
+        elif name == "one-sided":
+            extra = _one_sided(enumerate_patterns(rows, 1, memory_limit), own)
         elif name == "sampled":
             largest = max(1, int(np.bincount(fused.neuron[fused.neuron >= 0], minlength=1).max()))
             extra = sample_patterns(rows, SAMPLED, 1, min(largest, rows.shape[1]), seed, memory_limit)
@@ -97,10 +103,33 @@ def dictionary_of(name: str | Patterns, fused: Fused, seed: int, memory_limit: i
     return Dictionary(label, f"{label}: {count:,} gates x {inputs}{constant}", beyond, columns)
 
 
+def _one_sided(both: Patterns, own: Patterns) -> Patterns:
+    """Keep one of each pair of opposite gates, and none that the network's own gates have on either side."""
+    known = {row.tobytes() for part in (own, own.opposite()) for row in part.bits}
+    half = both.one_of_each_pair()
+    fresh = np.array([row.tobytes() not in known for row in half.bits], dtype=np.bool_)
+    return half.take(np.flatnonzero(fresh))
+
+
 def _beyond(extra: Patterns, own: Patterns) -> Patterns | None:
     """Drop the patterns that the network has itself."""
     both = joined(Patterns(own.bits, own.rows), Patterns(extra.bits, extra.rows))
     return None if both.count == own.count else both.take(np.arange(own.count, both.count))
+
+
+def whole_spectrum(dictionary: Dictionary, fused: Fused) -> Spectrum | None:
+    """Compute the spectrum of all columns of a dictionary; None where they are more than rows, or too many."""
+    if dictionary.columns > min(len(fused.inputs), WHOLE_COLUMNS):
+        return None
+    parts = [fused.patterns.gates()]
+    if dictionary.patterns is not None:
+        parts.append(dictionary.patterns.gates())
+    columns = (np.concatenate(parts)[:, :, None] * fused.inputs).transpose(1, 0, 2).reshape(len(fused.inputs), -1)
+    if fused.constant:
+        columns = np.column_stack([columns, np.ones(len(columns))])
+    norms = np.linalg.norm(columns, axis=0)
+    # A column that is zero on all rows stays zero, and makes the smallest eigenvalue zero: its weight is free.
+    return spectrum(columns / np.where(norms > 0, norms, 1.0))
 
 
 @dataclass(frozen=True)
@@ -125,7 +154,7 @@ class Scan:
     rounding: float
 
 
-def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], spectrum: Spectrum) -> Scan:
+def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], own: Spectrum) -> Scan:
     """Go through all columns of a dictionary outside the support once.
 
     Parameters
@@ -134,7 +163,7 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], sp
     fused : Fused
         Its columns must be independent.
     residual : array of shape (n,)
-    spectrum : Spectrum
+    own : Spectrum
         Of the support's columns.
     """
     n, s, width = len(fused.inputs), fused.size, fused.inputs.shape[1]
@@ -157,7 +186,7 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], sp
         if not heavy:
             spread = ((gates[:, None, :] * inverse).reshape(-1, n) @ fused.inputs).reshape(len(gates), s, width)
             worst[2] = max(worst[2], (np.abs(spread).sum(axis=1) / size)[usable].max())
-    rounding = 100 * ROUNDOFF * n * s**1.5 / spectrum.certain
+    rounding = 100 * ROUNDOFF * n * s**1.5 / own.certain
     return Scan(float(worst[0]), None if heavy else float(worst[2]), float(worst[1]), rounding)
 
 
