@@ -88,10 +88,12 @@ def reproduce(
         str | None, typer.Option("--m", help="Recovery: neurons, such as 1,10,100.", metavar="LIST")
     ] = None,
     s: Annotated[
-        str | None, typer.Option("--s", help="Recovery, phase-diagram: nonzero weights, such as 1,10.", metavar="LIST")
+        str | None,
+        typer.Option("--s", help="Recovery, phase-diagram: nonzero weights, such as 1,10.", metavar="LIST"),
     ] = None,
     solvers: Annotated[
-        str | None, typer.Option(help="Recovery: paper, auto. Phase-diagram: theorem, refined.", metavar="LIST")
+        str | None,
+        typer.Option(help="Recovery: paper, auto. Phase-diagram: theorem, refined.", metavar="LIST"),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the cells and which are done; run nothing.")
@@ -123,3 +125,57 @@ def reproduce(
             solvers=names(solvers),
         )
         run_reproduce(experiment, choices, out, dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+
+
+@app.command(
+    epilog="Example: thresher certify model.thresher data.csv --target y\n\n"
+    "Example: thresher certify model.thresher data.csv --target y --held-out fresh.csv --out certificate"
+)
+def certify(
+    model: Annotated[Path, typer.Argument(help="A saved network.", metavar="MODEL")],
+    data: Annotated[Path, typer.Argument(help="A table of rows and targets; - reads it.", metavar="DATA")],
+    target: Annotated[str, typer.Option(help="Column of the targets, or several: a,b.", metavar="NAME")],
+    held_out: Annotated[
+        Path | None, typer.Option(help="A table of fresh rows that were not trained on.", metavar="FILE")
+    ] = None,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(
+            help="Gates over which uniqueness is asked: own, opposite, one-sided, one-sparse, two-sparse, sampled.",
+            metavar="LIST",
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Relative rounding of the targets, such as 1e-6.", metavar="X")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the certificate and its figure.", metavar="DIR")
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Seed of sampled gates.", metavar="N")] = "0",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say what is proved about a network on given data, what is not, and over which dictionary of gates.
+
+    Each condition holds, fails or is unknown, with its number. Three levels follow: unique on its support, isolated,
+    unique in the dictionary.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Nothing is kept of an interrupted certificate. Run it again with:"):
+        from thresher.cli.certify import run_certify
+        from thresher.cli.values import names, whole_number
+
+        run_certify(
+            model,
+            data,
+            target,
+            held_out=held_out,
+            dictionaries=names(dictionary),
+            precision=precision,
+            seed=whole_number("--seed", seed, least=0),
+            out=out,
+            as_json=as_json,
+            quiet=quiet,
+        )

@@ -88,7 +88,13 @@ def assumed(
 
 
 def _new_line(
-    rng: np.random.Generator, d: int, largest: int, smallest: int, kind: str, one_sided: bool, lines: set[bytes]
+    rng: np.random.Generator,
+    d: int,
+    largest: int,
+    smallest: int,
+    kind: str,
+    one_sided: bool,
+    lines: set[bytes],
 ) -> tuple[np.ndarray, float, bytes]:
     """Draw a neuron on a line that no other has; which line is told by its entries up to one factor."""
     for _ in range(1000):

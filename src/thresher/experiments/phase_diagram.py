@@ -49,7 +49,9 @@ def _cells(choices: Choices) -> list[Cell]:
     draws = QUICK_DRAWS if choices.quick else DRAWS
     for size in sizes:
         if size > FEATURES:
-            raise ParameterError(f"--s {size}, but this diagram plants on {FEATURES} features: use at most as many.")
+            raise ParameterError(
+                f"--s {size}, but this diagram plants on {FEATURES} features: use at most as many."
+            )
     return [
         Cell(
             "phase-diagram",
@@ -161,7 +163,11 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
         rows = []
         for n in sorted({outcome.cell["n"] for outcome in chosen}):
             here = [
-                [outcome.result["recovered"] for outcome in chosen if (outcome.cell["n"], outcome.cell["s"]) == (n, s)]
+                [
+                    outcome.result["recovered"]
+                    for outcome in chosen
+                    if (outcome.cell["n"], outcome.cell["s"]) == (n, s)
+                ]
                 for s in sizes
             ]
             rows.append((n, *(statistics.mean(found) if found else None for found in here)))

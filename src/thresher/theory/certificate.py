@@ -239,7 +239,9 @@ def _nothing_proved(
         rounding = row_rounding(network, spread, np.abs(targets).max(axis=1), precision)
         conditions.append(state.fits((answers - targets).ravel(), rounding))
         conditions += _held_out(network, held_out, rounding, precision, confidence)
-    conditions.append(state.condition("theory", None, None, f"The theory does not apply to this network: {reason}."))
+    conditions.append(
+        state.condition("theory", None, None, f"The theory does not apply to this network: {reason}.")
+    )
     conditions.append(state.gaussian(rows))
     levels = dict.fromkeys((ON_SUPPORT, ISOLATED, IN_DICTIONARY), UNKNOWN)
     verdict = f"Nothing is proved about this network: {reason}."
@@ -330,7 +332,13 @@ def _verdict(conditions: list[Condition], levels: dict[str, str], dictionaries: 
     open_ones = [one.name for one in dictionaries if one not in proved]
     if open_ones:
         why = [name for name in ("fits", "rows", "resolved", "identity") if not known[name].holds]
-        reason = f" ({', '.join(why)} not shown)" if why else " (dependent columns, and neither Tropp's nor Fuchs' condition is met)"
+        reason = (
+            f" ({', '.join(why)} not shown)"
+            if why
+            else " (dependent columns, and neither Tropp's nor Fuchs' condition is met)"
+        )
         said.append(f"Unknown: uniqueness in the dictionary {', '.join(open_ones)}{reason}.")
-    said.append("Not proved: anything about gates outside the dictionaries, or that no sparser network exists there.")
+    by_norm = [one.name for one in proved if not known[f"injective ({one.name})"].holds]
+    sparser = f"; that nothing sparser exists in {', '.join(by_norm)}" if by_norm else ""
+    said.append(f"Not proved: anything about gates outside the dictionaries{sparser}.")
     return " ".join(said)

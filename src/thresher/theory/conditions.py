@@ -94,8 +94,8 @@ def enough_rows(n: int, s: int) -> Condition:
         "rows",
         n >= 2 * s,
         n / max(1, s),
-        f"{n:,} rows for {s:,} weights; with fewer than {2 * s:,} rows some other {s:,} weights would always give "
-        "the same answers.",
+        f"{n:,} rows for {s:,} weights; with fewer than {2 * s:,} rows not all choices of {s:,} weights could be told "
+        "apart.",
     )
 
 
@@ -196,7 +196,11 @@ def injective(dictionary: Dictionary, whole: Spectrum | None) -> Condition:
         whole.alpha,
         f"The smallest eigenvalue of all {dictionary.columns:,} columns of {dictionary.description} is "
         f"{whole.alpha:.3g}"
-        + (", so no other weights over these gates give the same answers." if whole.certain > 0 else ", or zero."),
+        + (
+            ", so no other weights over these gates give the same answers."
+            if whole.certain > 0
+            else ", or zero."
+        ),
     )
 
 
@@ -229,14 +233,19 @@ def activity(fused: Fused) -> Condition:
     """Measure epsilon of the network's gates."""
     found = epsilon(fused.patterns)
     return condition(
-        "activity", found > 0, found, f"The least active neuron is active on {found:.1%} of the rows (epsilon)."
+        "activity",
+        found > 0,
+        found,
+        f"The least active neuron is active on {found:.1%} of the rows (epsilon).",
     )
 
 
 def apart(fused: Fused) -> Condition:
     """Measure gamma of the network's gates."""
     if fused.patterns.count < 2:
-        return condition("separation", None, None, "One gate only, so there is no distance between gates (gamma).")
+        return condition(
+            "separation", None, None, "One gate only, so there is no distance between gates (gamma)."
+        )
     found = separation(fused.patterns)
     repeated = len(fused.gates) - fused.patterns.count
     note = f" {repeated} neurons share their gate with another." if repeated else ""
@@ -269,7 +278,10 @@ def held_out(agree: int, rows: int, confidence: float) -> Condition:
     """State what fresh rows say about the function."""
     if agree < rows:
         return condition(
-            "held out", False, 1 - agree / rows, f"{rows - agree:,} of {rows:,} held-out rows do not agree to rounding."
+            "held out",
+            False,
+            1 - agree / rows,
+            f"{rows - agree:,} of {rows:,} held-out rows do not agree to rounding.",
         )
     bound = disagreement_bound(rows, confidence)
     return condition(

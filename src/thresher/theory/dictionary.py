@@ -59,7 +59,9 @@ class Dictionary:
     columns: int
 
 
-def dictionary_of(name: str | Patterns, fused: Fused, seed: int, memory_limit: int = MEMORY_LIMIT) -> Dictionary:
+def dictionary_of(
+    name: str | Patterns, fused: Fused, seed: int, memory_limit: int = MEMORY_LIMIT
+) -> Dictionary:
     """Make a dictionary by name, or of patterns at hand, around the gates of a network.
 
     Parameters
@@ -124,7 +126,9 @@ def whole_spectrum(dictionary: Dictionary, fused: Fused) -> Spectrum | None:
     parts = [fused.patterns.gates()]
     if dictionary.patterns is not None:
         parts.append(dictionary.patterns.gates())
-    columns = (np.concatenate(parts)[:, :, None] * fused.inputs).transpose(1, 0, 2).reshape(len(fused.inputs), -1)
+    columns = (
+        (np.concatenate(parts)[:, :, None] * fused.inputs).transpose(1, 0, 2).reshape(len(fused.inputs), -1)
+    )
     if fused.constant:
         columns = np.column_stack([columns, np.ones(len(columns))])
     norms = np.linalg.norm(columns, axis=0)
@@ -184,7 +188,9 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], ow
         worst[0] = max(worst[0], slope[usable].max())
         worst[1] = max(worst[1], tilt[usable].max())
         if not heavy:
-            spread = ((gates[:, None, :] * inverse).reshape(-1, n) @ fused.inputs).reshape(len(gates), s, width)
+            spread = ((gates[:, None, :] * inverse).reshape(-1, n) @ fused.inputs).reshape(
+                len(gates), s, width
+            )
             worst[2] = max(worst[2], (np.abs(spread).sum(axis=1) / size)[usable].max())
     rounding = 100 * ROUNDOFF * n * s**1.5 / own.certain
     return Scan(float(worst[0]), None if heavy else float(worst[2]), float(worst[1]), rounding)

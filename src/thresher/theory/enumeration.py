@@ -57,7 +57,9 @@ def enumerate_patterns(X: object, nonzeros: int, memory_limit: int = MEMORY_LIMI
         raise ParameterError(
             f"nonzeros={nonzeros!r}, but patterns are enumerated for 1, 2 or 3. Use sample_patterns beyond that."
         )
-    refuse_too_many(sparse_count(len(rows), features, min(nonzeros, features)), len(rows), features, memory_limit)
+    refuse_too_many(
+        sparse_count(len(rows), features, min(nonzeros, features)), len(rows), features, memory_limit
+    )
     signed = np.concatenate([np.eye(features), -np.eye(features)])
     parts = [patterns_of(rows, signed)]
     for size, directions in ((2, plane_cells), (3, space_cells)):

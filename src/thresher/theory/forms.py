@@ -109,9 +109,7 @@ def split(
     return Split(columns, np.array(v or [1.0]), np.array(source or [0]), np.array(doubled, dtype=np.int64))
 
 
-def _reach(
-    side: NDArray[np.float64], along: NDArray[np.float64], inside: NDArray[np.float64]
-) -> float:
+def _reach(side: NDArray[np.float64], along: NDArray[np.float64], inside: NDArray[np.float64]) -> float:
     """Give the smallest t for which ``w + t h`` lies in the cone of h, and a hair more."""
     margin = side * along
     stuck = (margin <= 0) & (inside < 0)

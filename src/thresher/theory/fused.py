@@ -153,8 +153,6 @@ def row_rounding(
     A label is off by its own precision; an answer by the precision its weights are stored in, relative to the
     sum of the sizes of all that is added up, and by the arithmetic in float64.
     """
-    stored = max(
-        (ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers)
-    )
+    stored = max((ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers))
     terms = 4 + int(max(np.diff(layer.weights.tocsc().indptr).max(initial=0) for layer in network.layers))
     return label_rounding(y, precision) * np.abs(y) + (2 * stored + 2 * terms * ROUNDOFF) * spread

@@ -164,7 +164,12 @@ def run_theorem(
 
 
 def _run(
-    columns: NDArray[np.float64], labels: NDArray[np.float64], size: int, budget: int, beta: float, max_iter: int
+    columns: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    size: int,
+    budget: int,
+    beta: float,
+    max_iter: int,
 ) -> list[NDArray[np.float64]]:
     """Run the solver and keep every iterate, the zero vector first."""
     path: list[NDArray[np.float64]] = [np.zeros(columns.shape[1])]
@@ -202,7 +207,9 @@ def _checked(
         enough = budget == columns.shape[1] or budget >= inflated_budget(size, alphas[step], beta)
         if clear[step] and enough and alphas[step] > 0:
             stated += 1
-            kept += losses[step + 1] <= (1 - alphas[step] / (RATE * beta)) * losses[step] + 1e-12 * losses[step]
+            kept += (
+                losses[step + 1] <= (1 - alphas[step] / (RATE * beta)) * losses[step] + 1e-12 * losses[step]
+            )
     near = [
         distances[step] ** 2 <= 2 * losses[step] / alphas[step] * (1 + 1e-9) + rounding
         for step in range(len(path) - 1)

@@ -110,7 +110,9 @@ def _subsets(vectors: NDArray[np.float64], tolerance: float) -> Identity:
                 continue
             chosen = np.concatenate([_members(int(left), half), _members(int(right), len(vectors) - half)])
             if np.abs(vectors[chosen].sum(axis=0)).max() <= tolerance:
-                return Identity(False, f"{int(chosen.sum())} neurons sum to zero and can all turn over at once")
+                return Identity(
+                    False, f"{int(chosen.sum())} neurons sum to zero and can all turn over at once"
+                )
     return told
 
 

@@ -151,7 +151,9 @@ def match(fitted: Network, planted: Network | PlantedProblem, negligible: float 
     missed = tuple(sorted(set(range(len(truth.inputs))) - {one for one, _ in pairs}))
     invented = tuple(sorted(set(range(len(guess.inputs))) - {two for _, two in pairs}))
     errors = [np.abs(paths[0][one] - paths[1][two]).max() for one, two in pairs]
-    errors += [np.abs(paths[0][one]).max() for one in missed] + [np.abs(paths[1][two]).max() for two in invented]
+    errors += [np.abs(paths[0][one]).max() for one in missed] + [
+        np.abs(paths[1][two]).max() for two in invented
+    ]
     errors.append(np.abs(truth.constant - guess.constant).max(initial=0.0))
     supports = [np.abs(part).max(axis=2) > negligible * scale for part in paths]
     common = sum(int((supports[0][one] & supports[1][two]).sum()) for one, two in pairs)

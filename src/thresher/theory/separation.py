@@ -105,7 +105,9 @@ def _words(patterns: Patterns) -> NDArray[np.uint64]:
     return padded.view(np.uint64)
 
 
-def _distances(words: NDArray[np.uint64], one: NDArray[np.int64], two: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distances(
+    words: NDArray[np.uint64], one: NDArray[np.int64], two: NDArray[np.int64]
+) -> NDArray[np.int64]:
     return np.bitwise_count(words[one] ^ words[two]).sum(axis=1, dtype=np.int64)
 
 

@@ -167,9 +167,7 @@ def spectrum(columns: NDArray[np.float64]) -> Spectrum:
     return Spectrum(eigenvalues, rounding)
 
 
-def random_supports(
-    size: int, columns: int, draws: int, seed: int = 0
-) -> NDArray[np.int64]:  # (draws, size)
+def random_supports(size: int, columns: int, draws: int, seed: int = 0) -> NDArray[np.int64]:  # (draws, size)
     """Draw supports of a given size uniformly."""
     if not 1 <= size <= columns:
         raise ParameterError(f"size={size}, but a support has from 1 to {columns} columns.")
