@@ -141,7 +141,8 @@ def certify(
     dictionary: Annotated[
         str | None,
         typer.Option(
-            help="Gates over which uniqueness is asked: own, opposite, one-sided, one-sparse, two-sparse, sampled.",
+            help="Gates over which uniqueness is asked: own, opposite, one-sided, one-sparse, two-sparse, "
+            "sampled.",
             metavar="LIST",
         ),
     ] = None,
@@ -158,8 +159,8 @@ def certify(
 ) -> None:
     """Say what is proved about a network on given data, what is not, and over which dictionary of gates.
 
-    Each condition holds, fails or is unknown, with its number. Three levels follow: unique on its support, isolated,
-    unique in the dictionary.
+    Each condition holds, fails or is unknown, with its number. Three levels follow: unique on its support,
+    isolated, unique in the dictionary.
     """
     from thresher.cli.outcome import reported
 

@@ -90,8 +90,8 @@ def _inputs(table: pd.DataFrame, network: Network, path: Path) -> np.ndarray:
         table = table[list(network.features)]
     if table.shape[1] != network.inputs:
         raise DataError(
-            f"{path} has {table.shape[1]} columns beside the target, but the network takes {network.inputs}. Give the "
-            "columns it was trained on, in the same order, and name all targets in --target."
+            f"{path} has {table.shape[1]} columns beside the target, but the network takes {network.inputs}. "
+            f"Give the columns it was trained on, in the same order, and name all targets in --target."
         )
     odd = [name for name in table.columns if table[name].dtype.kind not in "biuf"]
     if odd:

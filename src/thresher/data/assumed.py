@@ -1,8 +1,8 @@
 """Planted networks that meet the paper's assumption 1, whose rows are standard normal.
 
 1(a): hidden entries in -1, 0 and 1, exactly k nonzeros in a neuron, any output weights. 1(b): real hidden
-entries, from s_min to k nonzeros in a neuron, output weights +1 and -1. Both become the same kind of problem as
-`planted` gives, with the output's size moved into the hidden weights and its sign kept.
+entries, from s_min to k nonzeros in a neuron, output weights +1 and -1. Both become the same kind of problem
+as `planted` gives, with the output's size moved into the hidden weights and its sign kept.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def assumed(
     largest, smallest = _whole("largest", largest, 1), _whole("smallest", smallest, 1)
     if not smallest <= largest <= d:
         raise ParameterError(
-            f"smallest={smallest} and largest={largest}, but a neuron of {d} inputs has from smallest to largest "
-            f"nonzeros, at most {d}."
+            f"smallest={smallest} and largest={largest}, but a neuron of {d} inputs has from smallest to "
+            f"largest nonzeros, at most {d}."
         )
     rng = _stream(_whole("seed", seed, 0), WEIGHTS)
     columns = np.zeros((d, neurons))
@@ -113,6 +113,6 @@ def _new_line(
         output = float(rng.standard_normal()) if kind == "a" else float(rng.choice([-1.0, 1.0]))
         return column * (abs(output) if kind == "a" else 1.0), float(np.sign(output)), line
     raise ParameterError(
-        f"no neuron is left that is on no other's line: {len(lines)} are planted already. Use fewer neurons, more "
-        "inputs or more nonzeros."
+        f"no neuron is left that is on no other's line: {len(lines)} are planted already. Use fewer neurons, "
+        f"more inputs or more nonzeros."
     )

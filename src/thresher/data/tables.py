@@ -15,7 +15,8 @@ from thresher.errors import DataFileError
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table: CSV with a header line, or NPZ with arrays X and y; ``-`` is CSV from standard input.
 
-    The columns of X in an NPZ file are named x0, x1, ..., and those of y are y, or y0, y1, ... where there are more.
+    The columns of X in an NPZ file are named x0, x1, ..., and those of y are y, or y0, y1, ... where there
+    are more.
     """
     try:
         if Path(path).suffix.lower() == ".npz":

@@ -1,9 +1,9 @@
 """The phase diagram of theorem 1: how often planted weights are found, over rows and nonzeros.
 
-Networks of s neurons with one weight each (assumption 1(a) with k = 1, on s different features) label Gaussian
-rows. The dictionary holds one of each pair of opposite 1-sparse gates, with every feature. "theorem" is the
-theorem's own algorithm with a budget of 3 s (what it asks for, 32 (beta / alpha)^2 s, exceeds the dictionary);
-"refined" takes the normalised step and solves on each support, at the planted budget.
+Networks of s neurons with one weight each (assumption 1(a) with k = 1, on s different features) label
+Gaussian rows. The dictionary holds one of each pair of opposite 1-sparse gates, with every feature. "theorem"
+is the theorem's own algorithm with a budget of 3 s (what it asks for, 32 (beta / alpha)^2 s, exceeds the
+dictionary); "refined" takes the normalised step and solves on each support, at the planted budget.
 """
 
 from __future__ import annotations

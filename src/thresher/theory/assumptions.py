@@ -96,7 +96,8 @@ def rows_needed(largest: int, delta: float, width: float, constant: float = 1.0)
     """
     if delta <= 0 or width < 0 or constant <= 0:
         raise ParameterError(
-            f"delta={delta}, width={width}, constant={constant}: use positive numbers, and a width of 0 or more."
+            f"delta={delta}, width={width}, constant={constant}: use positive numbers, and a width of 0 or "
+            "more."
         )
     return math.ceil(max(4 * largest, constant * delta**-6 * width**2))
 
@@ -162,7 +163,7 @@ def geodesic_separation(generators: ArrayLike) -> float:
 
 
 def discrete_separation(largest: int) -> float:
-    """Bound the geodesic distance of two different neurons of assumption 1(a) from below: ``0.69 / (pi k)``."""
+    """Bound the geodesic distance of two neurons of assumption 1(a) from below: ``0.69 / (pi k)``."""
     return 0.69 / (math.pi * largest)
 
 

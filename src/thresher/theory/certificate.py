@@ -3,11 +3,12 @@
 Three levels, each *holds*, *fails* or *unknown*:
 
 - *unique on its support*: with these gates and this support, no other weights have as small a squared error;
-- *isolated*: besides, no single weight outside would enter in a step of thresholding, so the network is a strict
-  local minimum among those with as many nonzeros, and thresholding that starts close enough returns to it;
-- *unique in the dictionary*: the network fits to rounding, and of all weights over a stated dictionary of gates
-  that give its answers on these rows it is the only one, or the only one with the smallest L1 norm (unit columns);
-  nor is it one of those that another network without collinear neurons equals as a function.
+- *isolated*: besides, no single weight outside would enter in a step of thresholding, so the network is a
+  strict local minimum among those with as many nonzeros, and thresholding that starts close enough returns to
+  it;
+- *unique in the dictionary*: the network fits to rounding, and of all weights over a stated dictionary of
+  gates that give its answers on these rows it is the only one, or the only one with the smallest L1 norm
+  (unit columns); nor is it one of those that another network without collinear neurons equals as a function.
 
 Everything is proved for the network's own answers; the labels differ from them by what `fits` says.
 """
@@ -112,11 +113,12 @@ def certify(
     held_out : tuple of (X, y), optional
         Fresh rows from the same source.
     dictionary : name, Patterns, or a sequence of them
-        The gates over which uniqueness is asked: "own", "opposite" (own and complements), "one-sided" (one of each
-        pair of 1-sparse gates), "one-sparse", "two-sparse", "sampled", or patterns on the same rows. The network's
-        own gates belong to each.
+        The gates over which uniqueness is asked: "own", "opposite" (own and complements), "one-sided" (one of
+        each pair of 1-sparse gates), "one-sparse", "two-sparse", "sampled", or patterns on the same rows. The
+        network's own gates belong to each.
     precision : float, optional
-        Relative rounding of the targets; by default that of float32 where all of them fit into it, else float64.
+        Relative rounding of the targets; by default that of float32 where all of them fit into it, else
+        float64.
     confidence : float
         Of the statement about held-out rows.
     random_state : int
@@ -187,7 +189,8 @@ def _checked(
     labels = np.asarray(y)
     if labels.shape[:1] != rows.shape[:1] or labels.ndim not in (1, 2):
         raise DataError(
-            f"y has shape {labels.shape}, but X has {len(rows)} rows: give one target, or one row of targets, each."
+            f"y has shape {labels.shape}, but X has {len(rows)} rows: give one target, or one row of "
+            "targets, each."
         )
     if network.classes is not None:
         known = np.isin(labels, network.classes)
@@ -202,7 +205,8 @@ def _checked(
         raise DataError(f"y holds what is not a number ({error}): this network is a regression.") from error
     if targets.shape[1] != network.outputs:
         raise DataError(
-            f"y has {targets.shape[1]} columns, but the network has {network.outputs} outputs: they must be as many."
+            f"y has {targets.shape[1]} columns, but the network has {network.outputs} outputs: they must be "
+            "as many."
         )
     if not np.isfinite(targets).all():
         raise DataError("y holds NaN or infinity. Drop those rows.")
@@ -320,14 +324,15 @@ def _verdict(conditions: list[Condition], levels: dict[str, str], dictionaries: 
         said.append("Unknown: whether the weights are unique on their support.")
     if levels[ISOLATED] == HOLDS:
         said.append(
-            "Proved: no weight outside the support would enter, so no network near it with as few nonzeros does as well."
+            "Proved: no weight outside the support would enter, so no network near it with as few nonzeros "
+            "does as well."
         )
     proved = [one for one in dictionaries if levels[f"{IN_DICTIONARY} ({one.name})"] == HOLDS]
     for one in proved:
         alone = known[f"injective ({one.name})"].holds
         said.append(
-            f"Proved: it fits to rounding, and over the dictionary {one.description}, no other weights give its "
-            f"answers on these rows{'' if alone else ' with as small an L1 norm'}."
+            f"Proved: it fits to rounding, and over the dictionary {one.description}, no other weights give "
+            f"its answers on these rows{'' if alone else ' with as small an L1 norm'}."
         )
     open_ones = [one.name for one in dictionaries if one not in proved]
     if open_ones:

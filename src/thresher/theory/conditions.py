@@ -83,8 +83,8 @@ def fits(residual: NDArray[np.float64], rounding: NDArray[np.float64]) -> Condit
         "fits",
         agree,
         ratio,
-        f"The residual is {found:.2e} (root mean square), {ratio:.2g} times the rounding of labels and weights "
-        f"({level:.1e}; up to {ROUNDING_FACTOR:g} times counts as rounding), {tail}.",
+        f"The residual is {found:.2e} (root mean square), {ratio:.2g} times the rounding of labels and "
+        f"weights ({level:.1e}; up to {ROUNDING_FACTOR:g} times counts as rounding), {tail}.",
     )
 
 
@@ -94,8 +94,8 @@ def enough_rows(n: int, s: int) -> Condition:
         "rows",
         n >= 2 * s,
         n / max(1, s),
-        f"{n:,} rows for {s:,} weights; with fewer than {2 * s:,} rows not all choices of {s:,} weights could be told "
-        "apart.",
+        f"{n:,} rows for {s:,} weights; with fewer than {2 * s:,} rows not all choices of {s:,} weights "
+        f"could be told apart.",
     )
 
 
@@ -145,8 +145,8 @@ def stationary(
         "stationary",
         step <= allowed,
         step / largest,
-        f"The least-squares weights on this support are {step / largest:.1e} of the largest weight away (at most "
-        f"{allowed / largest:.1e} counts as the same).",
+        f"The least-squares weights on this support are {step / largest:.1e} of the largest weight away (at "
+        f"most {allowed / largest:.1e} counts as the same).",
     )
 
 
@@ -174,8 +174,8 @@ def margin(fused: Fused, scans: list[Scan], rounding: NDArray[np.float64]) -> Co
         "margin",
         largest < smallest,
         largest / smallest,
-        f"The largest gradient outside the support is {largest:.2e} and the smallest weight {smallest:.2e} (unit "
-        "columns, step 1): "
+        f"The largest gradient outside the support is {largest:.2e} and the smallest weight {smallest:.2e} "
+        f"(unit columns, step 1): "
         + ("none would enter." if largest < smallest else "a step of thresholding could exchange them."),
     )
 
@@ -188,7 +188,8 @@ def injective(dictionary: Dictionary, whole: Spectrum | None) -> Condition:
             name,
             None,
             None,
-            f"{dictionary.description} are {dictionary.columns:,} columns: more than rows, or too many to try.",
+            f"{dictionary.description} are {dictionary.columns:,} columns: more than rows, or too many to "
+            "try.",
         )
     return condition(
         name,
@@ -224,8 +225,8 @@ def fuchs(dictionary: Dictionary, found: Scan) -> Condition:
         f"fuchs ({dictionary.name})",
         found.fuchs + found.rounding < 1,
         found.fuchs,
-        f"Fuchs' dual vector over {dictionary.description} reaches {found.fuchs:.4g} outside the support; below 1 "
-        "it proves the same as Tropp's number, for these signs.",
+        f"Fuchs' dual vector over {dictionary.description} reaches {found.fuchs:.4g} outside the support; "
+        f"below 1 it proves the same as Tropp's number, for these signs.",
     )
 
 
@@ -253,7 +254,8 @@ def apart(fused: Fused) -> Condition:
         "separation",
         repeated == 0,
         found.gamma,
-        f"The two closest gates differ on {found.lower:,} of {found.rows:,} rows, {found.gamma:.1%} (gamma).{note}",
+        f"The two closest gates differ on {found.lower:,} of {found.rows:,} rows, {found.gamma:.1%} "
+        f"(gamma).{note}",
     )
 
 
@@ -267,7 +269,8 @@ def gaussian(X: NDArray[np.float64]) -> Condition:
         found,
         f"Moments of the data are up to {found:.1f} standard errors from those of standard normal entries. "
         + (
-            "The paper's probabilities do not apply: everything here is measured on these rows, nothing presumed."
+            "The paper's probabilities do not apply: everything here is measured on these rows, nothing "
+            "presumed."
             if far
             else "Nothing speaks against it, and nothing here relies on it."
         ),
@@ -288,8 +291,8 @@ def held_out(agree: int, rows: int, confidence: float) -> Condition:
         "held out",
         True,
         bound,
-        f"All {rows:,} held-out rows agree to rounding: with {confidence:.0%} confidence the function differs on at "
-        f"most {bound:.2%} of inputs drawn like them.",
+        f"All {rows:,} held-out rows agree to rounding: with {confidence:.0%} confidence the function "
+        f"differs on at most {bound:.2%} of inputs drawn like them.",
     )
 
 
@@ -302,7 +305,8 @@ def identified(found: Identity) -> Condition:
         None,
         f"{found.reason[0].upper()}{found.reason[1:]}: "
         + (
-            "among networks with one neuron to a line, only this one, up to order and scaling, is this function."
+            "among networks with one neuron to a line, only this one, up to order and scaling, is this "
+            "function."
             if told
             else "another network may be the same function."
         ),

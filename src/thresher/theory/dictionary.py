@@ -1,11 +1,12 @@
 """Dictionaries of gates, and the conditions under which no other weights over one do as well.
 
-Where all columns of a dictionary are independent, no other weights give the same output. Where they are not, as
-with gates and their complements, over unit columns, with S the support and A_S of full rank, each of these proves
-that the weights are the only ones with the smallest L1 norm among all that give the same output:
+Where all columns of a dictionary are independent, no other weights give the same output. Where they are not,
+as with gates and their complements, over unit columns, with S the support and A_S of full rank, each of these
+proves that the weights are the only ones with the smallest L1 norm among all that give the same output:
 
 - Tropp's exact-recovery condition, ``max_{j not in S} ||A_S^+ a_j||_1 < 1``: for any weights on S;
-- Fuchs' dual vector, ``q = A_S (A_S' A_S)^-1 sign(w)`` with ``max_{j not in S} |a_j' q| < 1``: for these signs.
+- Fuchs' dual vector, ``q = A_S (A_S' A_S)^-1 sign(w)`` with ``max_{j not in S} |a_j' q| < 1``: for these
+  signs.
 
 Neither says that nothing sparser exists: two nearly opposite columns with large weights may do with fewer.
 """
@@ -67,9 +68,9 @@ def dictionary_of(
     Parameters
     ----------
     name : {"own", "opposite", "one-sided", "one-sparse", "two-sparse", "sampled"} or Patterns
-        The network's own gates alone, or together with: their complements; one gate for each feature, of those of
-        its two signs; both of them; the gates of all generators with at most two nonzeros; 1,000 sampled as in
-        appendix E; given ones. Generators have no bias.
+        The network's own gates alone, or together with: their complements; one gate for each feature, of
+        those of its two signs; both of them; the gates of all generators with at most two nonzeros; 1,000
+        sampled as in appendix E; given ones. Generators have no bias.
     fused : Fused
     seed, memory_limit : int
     """
@@ -79,7 +80,8 @@ def dictionary_of(
     if isinstance(name, Patterns):
         if name.rows != len(rows):
             raise DataError(
-                f"the dictionary's patterns have {name.rows} rows, but the data has {len(rows)}: use the same rows."
+                f"the dictionary's patterns have {name.rows} rows, but the data has {len(rows)}: use the "
+                "same rows."
             )
         label, extra = "given", name
     elif name not in NAMES:
@@ -120,7 +122,7 @@ def _beyond(extra: Patterns, own: Patterns) -> Patterns | None:
 
 
 def whole_spectrum(dictionary: Dictionary, fused: Fused) -> Spectrum | None:
-    """Compute the spectrum of all columns of a dictionary; None where they are more than rows, or too many."""
+    """Compute the spectrum of all columns of a dictionary; None where they outnumber rows or are too many."""
     if dictionary.columns > min(len(fused.inputs), WHOLE_COLUMNS):
         return None
     parts = [fused.patterns.gates()]
@@ -132,7 +134,8 @@ def whole_spectrum(dictionary: Dictionary, fused: Fused) -> Spectrum | None:
     if fused.constant:
         columns = np.column_stack([columns, np.ones(len(columns))])
     norms = np.linalg.norm(columns, axis=0)
-    # A column that is zero on all rows stays zero, and makes the smallest eigenvalue zero: its weight is free.
+    # A column that is zero on all rows stays zero, and makes the smallest eigenvalue zero: its weight is
+    # free.
     return spectrum(columns / np.where(norms > 0, norms, 1.0))
 
 

@@ -55,7 +55,8 @@ def enumerate_patterns(X: object, nonzeros: int, memory_limit: int = MEMORY_LIMI
     features = rows.shape[1]
     if nonzeros not in (1, 2, 3):
         raise ParameterError(
-            f"nonzeros={nonzeros!r}, but patterns are enumerated for 1, 2 or 3. Use sample_patterns beyond that."
+            f"nonzeros={nonzeros!r}, but patterns are enumerated for 1, 2 or 3. Use sample_patterns beyond "
+            "that."
         )
     refuse_too_many(
         sparse_count(len(rows), features, min(nonzeros, features)), len(rows), features, memory_limit

@@ -67,8 +67,8 @@ def split(
     """Turn fused weights under given gates into ReLU neurons, by the cone constraints of the convex form.
 
     The gated neuron ``D X w`` is ``relu(X w)`` where ``(2D - I) X w >= 0``, and ``-relu(-X w)`` where that is
-    ``<= 0``. Elsewhere w is a difference of two vectors of the cone, ``w = (w + t h) - t h`` with the smallest t
-    that serves, and becomes two neurons, as wide in support as w and h together.
+    ``<= 0``. Elsewhere w is a difference of two vectors of the cone, ``w = (w + t h) - t h`` with the
+    smallest t that serves, and becomes two neurons, as wide in support as w and h together.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def split(
     weights, given = np.atleast_2d(np.asarray(w, float)), np.atleast_2d(np.asarray(generators, float))
     if weights.shape != given.shape or weights.shape[1] != rows.shape[1]:
         raise DataError(
-            f"w has shape {weights.shape} and generators {given.shape}, but both need one row for each gate and "
-            f"{rows.shape[1]} columns, as X has."
+            f"w has shape {weights.shape} and generators {given.shape}, but both need one row for each gate "
+            f"and {rows.shape[1]} columns, as X has."
         )
     U: list[NDArray[np.float64]] = []
     v: list[float] = []
@@ -115,8 +115,8 @@ def _reach(side: NDArray[np.float64], along: NDArray[np.float64], inside: NDArra
     stuck = (margin <= 0) & (inside < 0)
     if stuck.any():
         raise ParameterError(
-            f"the generator is perpendicular to {int(stuck.sum())} rows on which the weights are not, so its cone "
-            "has no room there. Use a generator that is perpendicular to no row."
+            f"the generator is perpendicular to {int(stuck.sum())} rows on which the weights are not, so its "
+            f"cone has no room there. Use a generator that is perpendicular to no row."
         )
     outside = inside < 0
     return float((-inside[outside] / margin[outside]).max()) * (1 + 1e-12)
@@ -141,7 +141,8 @@ class Whitening:
     def back(self, U: ArrayLike) -> NDArray[np.float64]:
         """Turn weights (features, neurons) for whitened data into weights for the data as it was.
 
-        They are the same functions; their nonzeros are not the same, since a feature of whitened data is a mix.
+        They are the same functions; their nonzeros are not the same, since a feature of whitened data is a
+        mix.
         """
         return self.transform @ np.asarray(U, dtype=np.float64)
 
@@ -160,7 +161,7 @@ def whiten(X: object) -> Whitening:
     values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
     if values[0] <= 1e-12 * values[-1] or values[-1] <= 0:
         raise DataError(
-            "the columns of X are linearly dependent, and cannot be whitened. Drop a column that others determine, "
-            "or use more rows than columns."
+            "the columns of X are linearly dependent, and cannot be whitened. Drop a column that others "
+            "determine, or use more rows than columns."
         )
     return Whitening((vectors / np.sqrt(values)) @ vectors.T)

@@ -1,7 +1,8 @@
-"""A network with one output as weights under its own gates: ``f(X) = A_S w`` with one column for each nonzero.
+"""A network with one output as weights under its own gates: ``f(X) = A_S w`` with one column for each
+nonzero.
 
-Column (i, j) is ``D_i X_j``, with D_i the rows on which neuron i is active and X_j a feature, or the constant 1
-for the neuron's bias. An output bias is one more column of ones that no gate closes.
+Column (i, j) is ``D_i X_j``, with D_i the rows on which neuron i is active and X_j a feature, or the constant
+1 for the neuron's bias. An output bias is one more column of ones that no gate closes.
 """
 
 from __future__ import annotations
@@ -153,6 +154,6 @@ def row_rounding(
     A label is off by its own precision; an answer by the precision its weights are stored in, relative to the
     sum of the sizes of all that is added up, and by the arithmetic in float64.
     """
-    stored = max((ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers))
+    stored = max(ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers)
     terms = 4 + int(max(np.diff(layer.weights.tocsc().indptr).max(initial=0) for layer in network.layers))
     return label_rounding(y, precision) * np.abs(y) + (2 * stored + 2 * terms * ROUNDOFF) * spread

@@ -1,20 +1,23 @@
 """Theorem 1, run: its exact algorithm on planted weights, with its bounds checked at every step.
 
-With unit columns, f(w) = ||A w - y||^2 / 2, step size 2 / (3 beta) and budget s~, let S and S+ be the supports before
-and after a step and S* the planted one. On I = S, S+ and S* together, with alpha and beta the extreme eigenvalues
-there,
+With unit columns, f(w) = ||A w - y||^2 / 2, step size 2 / (3 beta) and budget s~, let S and S+ be the
+supports before and after a step and S* the planted one. On I = S, S+ and S* together, with alpha and beta the
+extreme eigenvalues there,
 
 - f never grows, whatever the budget;
-- where ``s~ >= 32 (beta / alpha)^2 s``, or all columns are allowed, f - f* shrinks by ``1 - alpha / (9 beta)`` at least;
+- where ``s~ >= 32 (beta / alpha)^2 s``, or all columns are allowed, f - f* shrinks by ``1 - alpha / (9
+  beta)`` at least;
 - ``||w - w*||^2 <= (2 / alpha) (f - f*)``.
 
-The first two follow the argument of Jain, Tewari and Kar, with the constant worked out; docs/theory.md has the steps.
+The first two follow the argument of Jain, Tewari and Kar, with the constant worked out; docs/theory.md has
+the steps.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +41,8 @@ REACHED = 1e-6
 
 
 def inflated_budget(budget: int, alpha: float, beta: float) -> float:
-    """Give the budget that theorem 1 asks for, ``32 (beta / alpha)^2 s``; infinite where alpha is not positive.
+    """Give the budget that theorem 1 asks for, ``32 (beta / alpha)^2 s``; infinite where alpha is not
+    positive.
 
     Examples
     --------
@@ -78,7 +82,8 @@ class TheoremRun:
     asked : float
         The budget that the theorem asks for, with the constants of the supports visited.
     alpha, beta : float
-        The extreme eigenvalues over the supports visited, each the worst; beta is also the one used for the step.
+        The extreme eigenvalues over the supports visited, each the worst; beta is also the one used for the
+        step.
     worst_alpha : float
         The smallest eigenvalue of all columns together, which no support of any size undercuts.
     monotone : bool
@@ -147,7 +152,7 @@ def run_theorem(
     >>> found.reached, found.monotone, found.rate_kept, found.distance_kept
     (True, True, True, True)
     """
-    n, p = columns.shape
+    p = columns.shape[1]
     truth = np.asarray(planted, dtype=np.float64)
     if truth.shape != (p,) or not truth.any():
         raise DataError(
@@ -241,7 +246,7 @@ def _alphas(
     """Give, for every step, what the smallest eigenvalue surely is on its supports and the planted one."""
     found: dict[bytes, float] = {}
     alphas = []
-    for before, after in zip(path[:-1], path[1:], strict=True):
+    for before, after in pairwise(path):
         visited = (before != 0) | (after != 0) | (truth != 0)
         key = np.packbits(visited).tobytes()
         if key not in found:
@@ -263,8 +268,8 @@ def planted_weights(
     for neuron, row in enumerate(np.packbits(gates, axis=1)):
         if row.tobytes() not in held:
             raise DataError(
-                f"neuron {neuron} has a gate that is not in the dictionary. Enumerate generators with as many "
-                "nonzeros as the neuron has, and both signs."
+                f"neuron {neuron} has a gate that is not in the dictionary. Enumerate generators with as "
+                f"many nonzeros as the neuron has, and both signs."
             )
         start = held[row.tobytes()] * features
         found[start : start + features] += weights[:, neuron]

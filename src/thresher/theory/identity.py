@@ -1,8 +1,9 @@
 """When equal functions are equal networks, and what fresh rows say about a function.
 
 A neuron leaves a kink along its line, and the kink gives its weights but not the side it opens to:
-``relu(a) + relu(b) + relu(-a - b) = relu(-a) + relu(-b) + relu(a + b)``. All neurons of a set can turn over at
-once where their ``v_i u_i`` sum to zero. Among networks with no two neurons on one line, nothing else is possible.
+``relu(a) + relu(b) + relu(-a - b) = relu(-a) + relu(-b) + relu(a + b)``. All neurons of a set can turn over
+at once where their ``v_i u_i`` sum to zero. Among networks with no two neurons on one line, nothing else is
+possible.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Identity:
     Attributes
     ----------
     told : bool or None
-        True where it is; False where two neurons share a line or a set of them can turn over; None where there
-        are too many sets to try.
+        True where it is; False where two neurons share a line or a set of them can turn over; None where
+        there are too many sets to try.
     reason : str
     """
 
@@ -51,8 +52,8 @@ def identity(network: Network) -> Identity:
     Parameters
     ----------
     network : Network
-        With one hidden layer and one output. Biases are left out of the sums, since an output bias can make up
-        for theirs: the answer errs on the side of not told.
+        With one hidden layer and one output. Biases are left out of the sums, since an output bias can make
+        up for theirs: the answer errs on the side of not told.
 
     Examples
     --------

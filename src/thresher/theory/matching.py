@@ -55,8 +55,8 @@ def neurons_of(network: Network, merge: bool = True) -> Neurons:
     """
     if len(network.layers) != 2:
         raise ParameterError(
-            f"the network has {len(network.layers) - 1} hidden layers, but neurons are matched in networks with "
-            "one. Compare predictions instead."
+            f"the network has {len(network.layers) - 1} hidden layers, but neurons are matched in networks "
+            f"with one. Compare predictions instead."
         )
     hidden, last = network.layers
     inputs = np.column_stack([hidden.weights.toarray().T, hidden.bias]).astype(np.float64)
@@ -142,8 +142,9 @@ def match(fitted: Network, planted: Network | PlantedProblem, negligible: float 
     guess = neurons_of(fitted)
     if truth.inputs.shape[1] != guess.inputs.shape[1] or truth.outputs.shape[1] != guess.outputs.shape[1]:
         raise DataError(
-            f"the fitted network has {guess.inputs.shape[1] - 1} inputs and {guess.outputs.shape[1]} outputs, the "
-            f"planted one {truth.inputs.shape[1] - 1} and {truth.outputs.shape[1]}: they must be the same."
+            f"the fitted network has {guess.inputs.shape[1] - 1} inputs and {guess.outputs.shape[1]} "
+            f"outputs, the planted one {truth.inputs.shape[1] - 1} and {truth.outputs.shape[1]}: they must "
+            "be the same."
         )
     paths = [part.inputs[:, :, None] * part.outputs[:, None, :] for part in (truth, guess)]
     scale = float(np.abs(paths[0]).max(initial=0.0)) or 1.0

@@ -42,8 +42,8 @@ class Patterns:
     def __post_init__(self) -> None:
         if self.bits.ndim != 2 or self.bits.shape[1] != -(-self.rows // 8) or self.rows < 1:
             raise ParameterError(
-                f"bits have shape {self.bits.shape}, but {self.rows} rows need (count, {-(-self.rows // 8)}). "
-                "Use pack() to make patterns from gates."
+                f"bits have shape {self.bits.shape}, but {self.rows} rows need (count, "
+                f"{-(-self.rows // 8)}). Use pack() to make patterns from gates."
             )
 
     @property
@@ -88,7 +88,7 @@ class Patterns:
         return self.take(np.sort(first))
 
     def opposite(self) -> Patterns:
-        """Give every pattern's complement ``I - D_i``, what the opposite generator makes where no row ties."""
+        """Give every pattern's complement ``I - D_i``, which the opposite generator makes unless a row ties."""
         generators = None if self.generators is None else -self.generators
         return Patterns(pack(~self.gates()).bits, self.rows, generators)
 
@@ -159,6 +159,6 @@ def refuse_too_many(count: float, rows: int, features: int, limit: int = MEMORY_
     needed = count * (-(-rows // 8) + 8 * features)
     if needed > limit:
         raise MemoryLimitError(
-            f"up to {count:,.0f} patterns of {rows:,} rows would need {needed:,.0f} bytes, but memory_limit is "
-            f"{limit:,}. Use fewer rows or features, sample patterns, or raise memory_limit."
+            f"up to {count:,.0f} patterns of {rows:,} rows would need {needed:,.0f} bytes, but memory_limit "
+            f"is {limit:,}. Use fewer rows or features, sample patterns, or raise memory_limit."
         )

@@ -63,8 +63,8 @@ def sample_generators(
     largest = min(largest, features)
     if draws < 1 or not 1 <= smallest <= largest:
         raise ParameterError(
-            f"draws={draws}, smallest={smallest}, largest={largest}: use one draw or more, and sizes from 1 to "
-            f"{features} with smallest <= largest."
+            f"draws={draws}, smallest={smallest}, largest={largest}: use one draw or more, and sizes from 1 "
+            f"to {features} with smallest <= largest."
         )
     rng = np.random.default_rng(seed)
     sizes = np.arange(smallest, largest + 1)

@@ -1,14 +1,15 @@
 """The smallest Hamming distance among activation patterns: exactly where that can be, else between bounds.
 
 With p patterns there are p^2 / 2 pairs, five thousand million for a hundred thousand patterns. Small sets are
-compared pair by pair, in matrix products. Large ones go by the pigeonhole: once a pair at distance g is known,
-the rows are cut into g blocks, and any closer pair must agree on all of one block. Patterns that agree on a
-block are found by sorting, and only those are compared.
+compared pair by pair, in matrix products. Large ones go by the pigeonhole: once a pair at distance g is
+known, the rows are cut into g blocks, and any closer pair must agree on all of one block. Patterns that agree
+on a block are found by sorting, and only those are compared.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,7 @@ def _pairwise(patterns: Patterns) -> tuple[int, tuple[int, int]]:
 def _close_pair(words: NDArray[np.uint64], tries: int = 40) -> tuple[int, tuple[int, int]]:
     """Find some close pair to start from: neighbours when patterns are sorted by random groups of words."""
     rng = np.random.default_rng(0)
-    best, pair = int(2**62), (0, 1)
+    best, pair = 2**62, (0, 1)
     for _ in range(tries):
         order = np.lexsort(words[:, rng.permutation(words.shape[1])[: min(4, words.shape[1])]].T)
         distances = _distances(words, order[:-1], order[1:])
@@ -167,7 +168,7 @@ def _blocks(
 ) -> tuple[int, tuple[int, int], int]:
     """Compare all pairs that agree on one of so many blocks of rows; the comparisons left say if it ended."""
     edges = np.linspace(0, patterns.rows, blocks + 1).astype(int)
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         keys = _keys(patterns, int(start), int(stop))
         order = np.argsort(keys, kind="stable")
         same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])

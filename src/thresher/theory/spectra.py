@@ -1,8 +1,8 @@
 """Lemma 1: the paper's alpha and beta, beside the true extreme eigenvalues of ``A_S' A_S``.
 
-The lemma bounds the smallest eigenvalue of a block by letting its vector be orthogonal to 1. That is right when
-all off-diagonal entries are equal, and not in general; and the dictionary of all gates holds columns that are
-exactly dependent. So nothing here takes the closed form for a certificate: spectra are computed.
+The lemma bounds the smallest eigenvalue of a block by letting its vector be orthogonal to 1. That is right
+when all off-diagonal entries are equal, and not in general; and the dictionary of all gates holds columns
+that are exactly dependent. So nothing here takes the closed form for a certificate: spectra are computed.
 """
 
 from __future__ import annotations
@@ -108,8 +108,9 @@ def dictionary_columns(
     needed = 8 * len(rows) * patterns.count * rows.shape[1]
     if needed > memory_limit:
         raise MemoryLimitError(
-            f"{patterns.count:,} patterns of {rows.shape[1]:,} features on {len(rows):,} rows make columns of "
-            f"{needed:,} bytes, but memory_limit is {memory_limit:,}. Use fewer patterns, or raise memory_limit."
+            f"{patterns.count:,} patterns of {rows.shape[1]:,} features on {len(rows):,} rows make columns "
+            f"of {needed:,} bytes, but memory_limit is {memory_limit:,}. Use fewer patterns, or raise "
+            "memory_limit."
         )
     gated = patterns.gates()[:, :, None] * rows[None]  # (p, n, d)
     columns = gated.transpose(1, 0, 2).reshape(len(rows), -1)
@@ -178,8 +179,8 @@ def random_supports(size: int, columns: int, draws: int, seed: int = 0) -> NDArr
 def worst_support(columns: NDArray[np.float64], size: int) -> NDArray[np.int64]:
     """Grow a support greedily so that its columns come as close to dependent as they can.
 
-    It starts from the two most parallel columns, and adds the one that is nearest to the span of those it has.
-    Greedy, not exhaustive: the true worst support may be worse.
+    It starts from the two most parallel columns, and adds the one that is nearest to the span of those it
+    has. Greedy, not exhaustive: the true worst support may be worse.
 
     Returns
     -------
