@@ -70,7 +70,10 @@ def demo(
 def reproduce(
     experiment: Annotated[
         str,
-        typer.Argument(help="table-1, table-2, ablations, recovery or phase-diagram.", metavar="EXPERIMENT"),
+        typer.Argument(
+            help="table-1, table-2, ablations, recovery, phase-diagram, theorem or certificates.",
+            metavar="EXPERIMENT",
+        ),
     ],
     out: Out = Path("results"),
     seeds: Annotated[

@@ -9,11 +9,13 @@ from difflib import get_close_matches
 
 from thresher.errors import ParameterError
 from thresher.experiments.ablations import ABLATIONS
+from thresher.experiments.certificates import CERTIFICATES
 from thresher.experiments.phase_diagram import PHASE_DIAGRAM
 from thresher.experiments.record import Cell, CellFile, Outcome
 from thresher.experiments.recovery import RECOVERY
 from thresher.experiments.sweep import Choices, Experiment, Summary, Sweep, Table
 from thresher.experiments.tables import TABLE_1, TABLE_2
+from thresher.experiments.theorem import THEOREM
 
 __all__ = [
     "EXPERIMENTS",
@@ -29,7 +31,8 @@ __all__ = [
 ]
 
 EXPERIMENTS = {
-    experiment.name: experiment for experiment in (TABLE_1, TABLE_2, ABLATIONS, RECOVERY, PHASE_DIAGRAM)
+    experiment.name: experiment
+    for experiment in (TABLE_1, TABLE_2, ABLATIONS, RECOVERY, PHASE_DIAGRAM, THEOREM, CERTIFICATES)
 }
 
 

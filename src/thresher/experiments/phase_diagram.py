@@ -89,7 +89,7 @@ def _fingerprint(cell: Cell) -> str:
 def _measure(cell: Cell) -> dict[str, Any]:
     began = time.perf_counter()
     solve = _theorem if cell["solver"] == "theorem" else _refined
-    runs = [solve(cell, *_instance(_problem(cell, draw))) for draw in range(cell["draws"])]
+    runs = [solve(cell, *instance(_problem(cell, draw))) for draw in range(cell["draws"])]
     conditions = [run["condition"] for run in runs if run["condition"] is not None]
     return {
         "recovered": sum(run["error"] <= FOUND for run in runs) / len(runs),
@@ -102,7 +102,7 @@ def _measure(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _instance(problem: PlantedProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def instance(problem: PlantedProblem) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Give the unit columns of the dictionary, and the planted weights in their units."""
     from thresher.theory.guarantee import planted_weights
     from thresher.theory.patterns import patterns_of

@@ -135,4 +135,4 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> Figure | None:
         "recovery": recovery,
         "phase-diagram": phase_diagram,
     }
-    return figures[experiment](outcomes) if outcomes else None
+    return figures[experiment](outcomes) if outcomes and experiment in figures else None

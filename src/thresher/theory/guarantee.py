@@ -234,7 +234,7 @@ def _checked(
         beta=beta,
         worst_alpha=worst,
         monotone=bool((np.diff(losses) <= 1e-12 * losses[0]).all()),
-        rate_kept=kept == stated,
+        rate_kept=bool(kept == stated),
         distance_kept=all(near),
         rate_stated=stated,
     )

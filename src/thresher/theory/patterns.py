@@ -88,7 +88,7 @@ class Patterns:
         return self.take(np.sort(first))
 
     def opposite(self) -> Patterns:
-        """Give every pattern's complement ``I - D_i``, which the opposite generator makes unless a row ties."""
+        """Give every pattern's complement ``I - D_i``: what opposite generators make unless a row ties."""
         generators = None if self.generators is None else -self.generators
         return Patterns(pack(~self.gates()).bits, self.rows, generators)
 
