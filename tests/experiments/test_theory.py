@@ -1,0 +1,53 @@
+"""The experiments of the theory: small cells show what the large ones do."""
+
+from __future__ import annotations
+
+import pytest
+
+from thresher.errors import ParameterError
+from thresher.experiments import Choices, experiment_named
+from thresher.experiments.record import DONE, Cell, Outcome
+
+
+def outcome(cell: Cell) -> Outcome:
+    measured = experiment_named(cell.experiment).measure(cell)
+    return Outcome(cell, "data", DONE, 1.0, measured)
+
+
+def test_more_rows_find_more_planted_networks() -> None:
+    experiment = experiment_named("phase-diagram")
+    cells = experiment.chosen(Choices(quick=True, s=(2,), solvers=("theorem",)))
+    assert [cell["n"] for cell in cells] == [20, 80]
+    done = [outcome(cell) for cell in cells]
+    assert done[0].result["recovered"] <= done[1].result["recovered"] == 1.0
+    assert all(each.result["monotone"] for each in done)
+    summary = experiment.summarise(done)
+    assert summary.tables[0].rows[1] == (80, 1.0)
+
+
+def test_the_phase_diagram_knows_its_limits() -> None:
+    experiment = experiment_named("phase-diagram")
+    with pytest.raises(ParameterError, match="at most as many"):
+        experiment.chosen(Choices(s=(11,)))
+    with pytest.raises(ParameterError, match="Did you mean theorem"):
+        experiment.chosen(Choices(solvers=("theorm",)))
+
+
+def test_the_theorem_reaches_planted_weights() -> None:
+    experiment = experiment_named("theorem")
+    cell = Cell("theorem", {"n": 200, "d": 3, "neurons": 2, "draws": 2, "steps": 2000}, seed=0)
+    numbers = experiment.summarise([outcome(cell)]).numbers
+    assert numbers["of these, planted weights reached"] == numbers["draws"] == 2
+    assert numbers["bound on the loss kept at every step"] == 2
+    assert numbers["largest alpha with both of each pair"] < 1e-12
+
+
+def test_certificates_of_a_few_problems_hold_nothing_false() -> None:
+    experiment = experiment_named("certificates")
+    cell = Cell("certificates", {"n": 240, "problems": 4}, seed=3)
+    numbers = experiment.summarise([outcome(cell)]).numbers
+    assert numbers["problems"] == 4
+    assert numbers["false proofs"] == 0
+    assert numbers["not equivalent and fitting"] > 0
+    assert numbers["unique on its support"] == 1.0
+    assert experiment.fingerprint(cell) == experiment.fingerprint(cell)
