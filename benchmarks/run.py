@@ -19,7 +19,7 @@ from typing import Any
 
 from measuring import Measurement, Options
 
-BENCHMARKS = ("gemm", "literal", "memory")
+BENCHMARKS = ("gemm", "literal", "memory", "separation")
 COLUMNS = ("what", "measured", "bar", "")
 
 
