@@ -24,7 +24,7 @@ PAIRWISE_WORK = 4e11
 COMPARISONS = 30_000_000
 
 # Rows in the smallest block that is tried: on fewer, unrelated patterns agree too often.
-SMALLEST_BLOCK = 12
+SMALLEST_BLOCK = 18
 
 # Pairs compared at a time.
 BATCH = 2**16
@@ -130,18 +130,23 @@ def _pairwise(patterns: Patterns) -> tuple[int, tuple[int, int]]:
     return best, (min(pair), max(pair))
 
 
-def _close_pair(words: NDArray[np.uint64], tries: int = 40) -> tuple[int, tuple[int, int]]:
-    """Find some close pair to start from: neighbours when patterns are sorted by random groups of words."""
+def _close_pair(words: NDArray[np.uint64], tries: int = 24, idle: int = 6) -> tuple[int, tuple[int, int]]:
+    """Find some close pair to start from: neighbours when patterns are sorted by a random word of them.
+
+    So many tries are made at most, and so many without a closer pair end them.
+    """
     rng = np.random.default_rng(0)
     best, pair = 2**62, (0, 1)
+    since = 0
     for _ in range(tries):
-        order = np.lexsort(words[:, rng.permutation(words.shape[1])[: min(4, words.shape[1])]].T)
+        order = np.argsort(words[:, int(rng.integers(words.shape[1]))])
         distances = _distances(words, order[:-1], order[1:])
         nearest = int(distances.argmin())
+        since += 1
         if distances[nearest] < best:
-            best = int(distances[nearest])
+            best, since = int(distances[nearest]), 0
             pair = (int(order[nearest]), int(order[nearest + 1]))
-        if best == 1:
+        if best == 1 or since == idle:
             break
     return best, (min(pair), max(pair))
 
@@ -149,7 +154,7 @@ def _close_pair(words: NDArray[np.uint64], tries: int = 40) -> tuple[int, tuple[
 def _pigeonhole(
     patterns: Patterns, words: NDArray[np.uint64], upper: int, pair: tuple[int, int], comparisons: int
 ) -> tuple[int, int, tuple[int, int]]:
-    """Raise the proved distance by doubling the blocks, and lower the one found, until they meet."""
+    """Raise the proved distance by ever more blocks, and lower the one found, until they meet."""
     lower, left, target = 1, comparisons, 8
     while lower < upper:
         # No pair closer than `target` is missed with `target` blocks.
@@ -159,7 +164,8 @@ def _pigeonhole(
         upper, pair, left = _blocks(patterns, words, target, upper, pair, left)
         if left <= 0:
             break
-        lower, target = min(target, upper), 2 * target
+        lower = min(target, upper)
+        target = max(target + 1, min(4 * target, patterns.rows // SMALLEST_BLOCK))
     return lower, upper, pair
 
 
@@ -170,7 +176,7 @@ def _blocks(
     edges = np.linspace(0, patterns.rows, blocks + 1).astype(int)
     for start, stop in pairwise(edges):
         keys = _keys(patterns, int(start), int(stop))
-        order = np.argsort(keys, kind="stable")
+        order = np.argsort(keys)
         same = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
         # Within a group of equal keys, every pattern is compared with the next one, the one after it, ...
         ahead = 1
