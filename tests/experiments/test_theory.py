@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from thresher.errors import ParameterError
 from thresher.experiments import Choices, experiment_named
-from thresher.experiments.record import DONE, Cell, Outcome
+from thresher.experiments.certificates import gathered, records_of
+from thresher.experiments.record import DONE, Cell, CellFile, Outcome
+from thresher.experiments.theorem import draw_of
+
+RESULTS = Path(__file__).parents[2] / "results" / "theory"
 
 
 def outcome(cell: Cell) -> Outcome:
@@ -53,3 +59,24 @@ def test_certificates_of_a_few_problems_hold_nothing_false() -> None:
     assert numbers["not equivalent and fitting"] > 0
     assert numbers["unique on its support"] == 1.0
     assert experiment.fingerprint(cell) == experiment.fingerprint(cell)
+
+
+def stored(name: str) -> list[Outcome]:
+    return list(CellFile(RESULTS / name / "cells.jsonl").read().values())
+
+
+def test_a_stored_draw_of_the_theorem_comes_out_again() -> None:
+    done = stored("theorem")
+    again, before = draw_of(done[0].cell, 0), done[0].result["draws"][0]
+    assert again["condition"] == pytest.approx(before["condition"])
+    for name in ("reached", "allowed", "monotone", "rate", "distance", "reached at s", "reached at 3 s"):
+        assert again[name] == before[name]
+    assert sum(len(outcome.result["draws"]) for outcome in done) == 100
+
+
+def test_stored_certificates_come_out_again_and_none_is_false() -> None:
+    done = stored("certificates")
+    again = gathered(records_of(done[0].cell, 1)[1])
+    assert again["exact"][0] in done[0].result["exact"]
+    assert sum(outcome.result["tried"]["planted"] for outcome in done) == 500
+    assert not any(outcome.result["false"] for outcome in done)

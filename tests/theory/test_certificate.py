@@ -252,7 +252,9 @@ def test_what_does_not_belong_together_is_refused() -> None:
     with pytest.raises(DataError, match="same rows"):
         certify(made, drawn.X, drawn.y, dictionary=pack(np.ones((1, 5), dtype=bool)))
     with pytest.raises(MemoryLimitError, match=r"patterns of 200 rows would need [\d,]+ bytes"):
-        certify(made, drawn.X, drawn.y, dictionary="two-sparse", memory_limit=1000)
+        certify(made, drawn.X, drawn.y, dictionary="two-sparse", memory_limit=50_000)
+    with pytest.raises(MemoryLimitError, match=r"columns of \d nonzeros on 200 rows would need [\d,]+ bytes"):
+        certify(made, drawn.X, drawn.y, memory_limit=1000)
     labelled = Network(made.layers, classes=[0, 1], link="logistic")
     with pytest.raises(DataError, match="knows the classes"):
         certify(labelled, drawn.X, np.full(200, 2))

@@ -157,7 +157,9 @@ def test_bits_and_gates_say_the_same() -> None:
 
 def test_too_many_patterns_are_refused_with_the_number_and_the_bytes() -> None:
     X = np.zeros((1000, 300))
-    with pytest.raises(MemoryLimitError, match=r"89,700,000 patterns .* bytes"):
+    with pytest.raises(
+        MemoryLimitError, match=r"89,700,000 patterns .* bytes, but memory_limit is 1,073,741,824"
+    ):
         enumerate_patterns(X, 2)
     with pytest.raises(MemoryLimitError, match="1,000,000,000 patterns"):
         sample_patterns(X, 10**9, 1, 2)

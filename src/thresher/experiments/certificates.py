@@ -84,25 +84,32 @@ def _problem(
 
 
 def _measure(cell: Cell) -> dict[str, Any]:
+    quality, records = [], []
+    for number in range(cell["problems"]):
+        fit, found = records_of(cell, number)
+        quality.append(fit)
+        records += found
+    return {"psnr": statistics.median(quality), **gathered(records)}
+
+
+def records_of(cell: Cell, number: int) -> tuple[float, list[dict[str, Any]]]:
+    """Certify what the solver makes of one problem, and spoiled versions; give its PSNR and all claims."""
     from thresher.experiments.spoiled import network, shuffled, variants
     from thresher.theory.matching import match
 
-    records: list[dict[str, Any]] = []
-    quality = []
-    for number in range(cell["problems"]):
-        kind, U, signs, X, y = _problem(cell, number)
-        rng = np.random.default_rng([23, cell.seed, number])
-        truth = network(U, signs)
-        fitted = _fitted(X, y, truth.hidden[0], int(np.count_nonzero(U)))
-        quality.append(min(PERFECT, psnr(y, fitted.predict(X))))
-        dictionaries = (*QUICK, EVERY_FIFTH) if number % 5 == 0 else QUICK
-        tried = [("recovered", fitted, dictionaries), ("planted", shuffled(U, signs, rng), QUICK)]
-        tried += [(name, made, QUICK) for name, made in variants(U, signs, X, y, rng)]
-        for name, made, asked in tried:
-            same = match(made, truth).equivalent(EQUIVALENT)
-            about = {"kind": kind, "s": int(np.count_nonzero(U)), "what": name, "same": same}
-            records.append({**about, **_asked(made, X, y, asked)})
-    return {"psnr": statistics.median(quality), **gathered(records)}
+    kind, U, signs, X, y = _problem(cell, number)
+    rng = np.random.default_rng([23, cell.seed, number])
+    truth = network(U, signs)
+    fitted = _fitted(X, y, truth.hidden[0], int(np.count_nonzero(U)))
+    dictionaries = (*QUICK, EVERY_FIFTH) if number % 5 == 0 else QUICK
+    tried = [("recovered", fitted, dictionaries), ("planted", shuffled(U, signs, rng), QUICK)]
+    tried += [(name, made, QUICK) for name, made in variants(U, signs, X, y, rng)]
+    records = []
+    for name, made, asked in tried:
+        same = match(made, truth).equivalent(EQUIVALENT)
+        about = {"kind": kind, "s": int(np.count_nonzero(U)), "what": name, "same": same}
+        records.append({**about, **_asked(made, X, y, asked)})
+    return min(PERFECT, psnr(y, fitted.predict(X))), records
 
 
 def gathered(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

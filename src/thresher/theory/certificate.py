@@ -4,8 +4,8 @@ Three levels, each *holds*, *fails* or *unknown*:
 
 - *unique on its support*: with these gates and this support, no other weights have as small a squared error;
 - *isolated*: besides, no single weight outside would enter in a step of thresholding, so the network is a
-  strict local minimum among those with as many nonzeros, and thresholding that starts close enough returns to
-  it;
+  strict local minimum among those with as many nonzeros, and thresholding with a step below 2 / beta that
+  starts close enough returns to it;
 - *unique in the dictionary*: the network fits to rounding, and of all weights over a stated dictionary of
   gates that give its answers on these rows it is the only one, or the only one with the smallest L1 norm
   (unit columns); nor is it one of those that another network without collinear neurons equals as a function.
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.errors import DataError, ParameterError
+from thresher.errors import DataError, MemoryLimitError, ParameterError
 from thresher.network import Network
 from thresher.theory import conditions as state
 from thresher.theory.conditions import FAILS, HOLDS, UNKNOWN, Condition
@@ -124,7 +124,7 @@ def certify(
     random_state : int
         Seed of sampled gates.
     memory_limit : int
-        Bytes that a dictionary's gates may take.
+        Bytes that the support's columns, and a dictionary's gates, may take.
 
     Returns
     -------
@@ -147,6 +147,7 @@ def certify(
     reason = _out_of_reach(network)
     if reason is not None:
         return _nothing_proved(network, rows, targets, answers, reason, held_out, precision, confidence)
+    _refuse_too_large(network, len(rows), memory_limit)
     fused = fused_of(network, rows)
     target = targets[:, 0]
     rounding = row_rounding(network, fused.spread, target, precision)
@@ -211,6 +212,16 @@ def _checked(
     if not np.isfinite(targets).all():
         raise DataError("y holds NaN or infinity. Drop those rows.")
     return rows, targets, answers
+
+
+def _refuse_too_large(network: Network, rows: int, memory_limit: int) -> None:
+    """Refuse columns that would not fit, before they are made: three copies of them, and two of the gates."""
+    needed = 8 * rows * (3 * network.nonzeros + 2 * network.hidden[0])
+    if needed > memory_limit:
+        raise MemoryLimitError(
+            f"the columns of {network.nonzeros:,} nonzeros on {rows:,} rows would need {needed:,} bytes, but "
+            f"memory_limit is {memory_limit:,}. Certify on fewer rows, or raise memory_limit."
+        )
 
 
 def _out_of_reach(network: Network) -> str | None:

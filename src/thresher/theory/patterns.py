@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from thresher.errors import DataError, MemoryLimitError, ParameterError
 
-# What a set of patterns may take unless more is allowed: a quarter of a gigabyte.
-MEMORY_LIMIT = 2**28
+# What a set of patterns may take unless more is allowed: a gigabyte.
+MEMORY_LIMIT = 2**30
 
 # Bits that are spread out at a time.
 CHUNK_BITS = 2**24
