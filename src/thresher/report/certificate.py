@@ -30,7 +30,7 @@ def spectrum_and_margin(certificate: Certificate) -> Figure:
     left.set(
         xlabel="eigenvalue, smallest first",
         ylabel="eigenvalue of the support's unit columns",
-        title=f"Unique on its support: independent columns, {status}",
+        title=f"Independent columns on the support: {status}",
     )
     left.legend(loc="lower right")
     right.semilogy(
@@ -46,7 +46,10 @@ def spectrum_and_margin(certificate: Certificate) -> Figure:
     right.set(
         xlabel="weight, largest first",
         ylabel="size, in unit columns",
-        title=f"Isolated: no gradient reaches a weight, {certificate['margin'].status}",
+        title=f"No gradient outside reaches a weight: {certificate['margin'].status}",
     )
-    right.legend(loc="center right")
+    # Room below everything for the legend, whether the gradient is far below the weights or among them.
+    lowest, highest = right.get_ylim()
+    right.set_ylim(lowest / (highest / lowest) ** 0.35, highest)
+    right.legend(loc="lower left")
     return figure

@@ -309,7 +309,9 @@ def _levels(conditions: list[Condition], dictionaries: list[Dictionary]) -> dict
     for one in dictionaries:
         # Any one of them proves it; one that is not met proves nothing, neither way.
         dual = HOLDS if HOLDS in [known[f"{kind} ({one.name})"] for kind in DUAL] else UNKNOWN
-        base = _all(known, "fits", "rows", "gates", "independent", "stationary", "resolved", "identity")
+        base = _all(
+            known, "fits", "rows", "gates", "independent", "stationary", "resolved", "separation", "identity"
+        )
         levels[f"{IN_DICTIONARY} ({one.name})"] = HOLDS if _worst(base, dual) == HOLDS else UNKNOWN
     return levels
 
@@ -329,8 +331,12 @@ def _verdict(conditions: list[Condition], levels: dict[str, str], dictionaries: 
     if levels[ON_SUPPORT] == HOLDS:
         said.append("Proved: with its gates and support, these weights alone have the least squared error.")
     elif levels[ON_SUPPORT] == FAILS:
-        broken = [name for name in ("independent", "stationary") if known[name].status == FAILS]
-        said.append(f"Not unique on its support ({', '.join(broken)} fails).")
+        dependent = known["independent"].status == FAILS
+        said.append(
+            "Disproved: other weights on the same support do as well."
+            if dependent
+            else "Disproved: other weights on the same support have a smaller squared error."
+        )
     else:
         said.append("Unknown: whether the weights are unique on their support.")
     if levels[ISOLATED] == HOLDS:
@@ -347,7 +353,9 @@ def _verdict(conditions: list[Condition], levels: dict[str, str], dictionaries: 
         )
     open_ones = [one.name for one in dictionaries if one not in proved]
     if open_ones:
-        why = [name for name in ("fits", "rows", "resolved", "identity") if not known[name].holds]
+        why = [
+            name for name in ("fits", "rows", "resolved", "separation", "identity") if not known[name].holds
+        ]
         reason = (
             f" ({', '.join(why)} not shown)"
             if why

@@ -24,6 +24,9 @@ ROUNDING_FACTOR = 8.0
 # Weights this close to the least-squares ones, relative to the largest, count as stationary.
 STILL = 1e-6
 
+# Rows for each weight before a fit counts as evidence.
+ROWS_PER_WEIGHT = 4
+
 # Standard errors beyond which data is called not standard normal.
 FAR_FROM_GAUSSIAN = 6.0
 
@@ -89,13 +92,15 @@ def fits(residual: NDArray[np.float64], rounding: NDArray[np.float64]) -> Condit
 
 
 def enough_rows(n: int, s: int) -> Condition:
-    """Ask for twice as many rows as weights: with fewer, s-sparse weights cannot all be told apart."""
+    """Ask for rows enough that a fit is no accident: twice what telling s weights from s others needs."""
+    asked = ROWS_PER_WEIGHT * s
     return condition(
         "rows",
-        n >= 2 * s,
+        n >= asked,
         n / max(1, s),
-        f"{n:,} rows for {s:,} weights; with fewer than {2 * s:,} rows not all choices of {s:,} weights "
-        f"could be told apart.",
+        f"{n:,} rows for {s:,} weights, where {asked:,} are asked for: with fewer than {2 * s:,} not all "
+        "choices of so many weights could be told apart, and with few more another network may fit by "
+        "accident.",
     )
 
 
@@ -242,14 +247,13 @@ def activity(fused: Fused) -> Condition:
 
 
 def apart(fused: Fused) -> Condition:
-    """Measure gamma of the network's gates."""
-    if fused.patterns.count < 2:
-        return condition(
-            "separation", None, None, "One gate only, so there is no distance between gates (gamma)."
-        )
-    found = separation(fused.patterns)
+    """Measure gamma of the network's gates; neurons that share a gate on these rows could as well be one."""
     repeated = len(fused.gates) - fused.patterns.count
-    note = f" {repeated} neurons share their gate with another." if repeated else ""
+    note = f" {repeated} neurons share their gate with another, and could as well be one." if repeated else ""
+    if fused.patterns.count < 2:
+        sentence = f"There is one gate only, and no distance between gates (gamma).{note}"
+        return condition("separation", repeated == 0, None, sentence)
+    found = separation(fused.patterns)
     return condition(
         "separation",
         repeated == 0,
