@@ -13,8 +13,9 @@ from thresher.data.planted import PlantedProblem, fresh_rows, planted
 from thresher.errors import DataError, MemoryLimitError, ParameterError
 from thresher.experiments.spoiled import network, shuffled, variants
 from thresher.network import Layer, Network
-from thresher.theory.certificate import ISOLATED, ON_SUPPORT, Certificate, certify
+from thresher.theory.certificate import Certificate, certify
 from thresher.theory.forms import network_of
+from thresher.theory.levels import ISOLATED, ON_SUPPORT
 from thresher.theory.matching import match
 from thresher.theory.patterns import pack
 
@@ -247,6 +248,8 @@ def test_what_does_not_belong_together_is_refused() -> None:
         certify(made, drawn.X, np.full(200, "a"))
     with pytest.raises(ParameterError, match="own, opposite"):
         certify(made, drawn.X, drawn.y, dictionary="everything")
+    with pytest.raises(ParameterError, match="at least one"):
+        certify(made, drawn.X, drawn.y, dictionary=())
     with pytest.raises(ParameterError, match="confidence=1"):
         certify(made, drawn.X, drawn.y, confidence=1)
     with pytest.raises(DataError, match="same rows"):
@@ -258,3 +261,11 @@ def test_what_does_not_belong_together_is_refused() -> None:
     labelled = Network(made.layers, classes=[0, 1], link="logistic")
     with pytest.raises(DataError, match="knows the classes"):
         certify(labelled, drawn.X, np.full(200, 2))
+
+
+def test_several_sets_of_patterns_keep_their_names_apart() -> None:
+    drawn = problem(5)
+    sets = [pack(np.random.default_rng(seed).random((2, 200)) > 0.5) for seed in range(2)]
+    found = certify(network_of(drawn), drawn.X, drawn.y, dictionary=[*sets, "own", "own"])
+    names = [name for name in found.levels if "dictionary" in name]
+    assert names == [f"unique in the dictionary ({name})" for name in ("given", "given 2", "own")]

@@ -142,7 +142,8 @@ def _asked(
     made: Network, X: NDArray[np.float64], y: NDArray[np.float64], dictionaries: Sequence[str]
 ) -> dict[str, Any]:
     """Certify a network, and give what is claimed in a few letters."""
-    from thresher.theory.certificate import ISOLATED, ON_SUPPORT, certify
+    from thresher.theory.certificate import certify
+    from thresher.theory.levels import ISOLATED, ON_SUPPORT
 
     found = certify(made, X, y, dictionary=dictionaries)
     claims = {name: status for name, status in found.levels.items() if "dictionary" in name}

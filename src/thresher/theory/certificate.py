@@ -16,7 +16,7 @@ Everything is proved for the network's own answers; the labels differ from them 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,17 +25,13 @@ from numpy.typing import NDArray
 from thresher.errors import DataError, MemoryLimitError, ParameterError
 from thresher.network import Network
 from thresher.theory import conditions as state
-from thresher.theory.conditions import FAILS, HOLDS, UNKNOWN, Condition
+from thresher.theory.conditions import UNKNOWN, Condition
 from thresher.theory.dictionary import Dictionary, dictionary_of, scan, whole_spectrum
 from thresher.theory.fused import Fused, fused_of, row_rounding
 from thresher.theory.identity import identity
+from thresher.theory.levels import DUAL, IN_DICTIONARY, ISOLATED, ON_SUPPORT, levels_of, verdict_on
 from thresher.theory.patterns import MEMORY_LIMIT, Patterns, checked_rows
 from thresher.theory.spectra import Spectrum, spectrum
-
-ON_SUPPORT, ISOLATED, IN_DICTIONARY = "unique on its support", "isolated", "unique in the dictionary"
-
-# What proves uniqueness in a dictionary, strongest first.
-DUAL = ("injective", "tropp", "fuchs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +150,7 @@ def certify(
     residual = fused.output - target
     found = spectrum(fused.columns)
     fitting = state.fits(residual, rounding)
-    named = dictionary if isinstance(dictionary, (list, tuple)) else (dictionary,)
-    dictionaries = [dictionary_of(name, fused, random_state, memory_limit) for name in named]
+    dictionaries = _dictionaries(dictionary, fused, random_state, memory_limit)
     conditions = [
         fitting,
         state.enough_rows(len(rows), fused.size),
@@ -168,12 +163,12 @@ def certify(
     conditions += [*scanned, state.activity(fused), state.apart(fused), state.gaussian(rows)]
     conditions.append(state.identified(identity(network)))
     conditions += _held_out(network, held_out, rounding, precision, confidence)
-    levels = _levels(conditions, dictionaries)
+    levels = levels_of(conditions, dictionaries)
     weights = np.sort(np.abs(fused.unit_weights))[::-1]
     return Certificate(
         tuple(conditions),
         levels,
-        _verdict(conditions, levels, dictionaries),
+        verdict_on(conditions, levels, dictionaries),
         tuple(one.description for one in dictionaries),
         found.eigenvalues,
         weights,
@@ -263,6 +258,21 @@ def _nothing_proved(
     return Certificate(tuple(conditions), levels, verdict)
 
 
+def _dictionaries(
+    asked: str | Patterns | Sequence[str | Patterns], fused: Fused, seed: int, memory_limit: int
+) -> list[Dictionary]:
+    """Make the dictionaries that were asked for, each with a name of its own."""
+    named = (asked,) if isinstance(asked, (str, Patterns)) else tuple(asked)
+    if not named:
+        raise ParameterError("dictionary=(), but uniqueness is asked over at least one. Use 'own'.")
+    made: list[Dictionary] = []
+    for each in dict.fromkeys(named):
+        one = dictionary_of(each, fused, seed, memory_limit)
+        same = sum(other.name.split()[0] == one.name for other in made)
+        made.append(replace(one, name=f"{one.name} {same + 1}") if same else one)
+    return made
+
+
 def _scanned(
     dictionaries: list[Dictionary],
     fused: Fused,
@@ -299,70 +309,3 @@ def _held_out(
     allowed = state.ROUNDING_FACTOR * np.maximum(level, own)
     agree = int((np.abs(answers - targets).max(axis=1) <= allowed).sum())
     return [state.held_out(agree, len(rows), confidence)]
-
-
-def _levels(conditions: list[Condition], dictionaries: list[Dictionary]) -> dict[str, str]:
-    """Combine conditions into levels: a level holds where all it needs holds."""
-    known = {found.name: found.status for found in conditions}
-    unique = _all(known, "gates", "independent", "stationary")
-    levels = {ON_SUPPORT: unique, ISOLATED: _worst(unique, known["margin"])}
-    for one in dictionaries:
-        # Any one of them proves it; one that is not met proves nothing, neither way.
-        dual = HOLDS if HOLDS in [known[f"{kind} ({one.name})"] for kind in DUAL] else UNKNOWN
-        base = _all(
-            known, "fits", "rows", "gates", "independent", "stationary", "resolved", "separation", "identity"
-        )
-        levels[f"{IN_DICTIONARY} ({one.name})"] = HOLDS if _worst(base, dual) == HOLDS else UNKNOWN
-    return levels
-
-
-def _worst(*statuses: str) -> str:
-    return FAILS if FAILS in statuses else UNKNOWN if UNKNOWN in statuses else HOLDS
-
-
-def _all(known: dict[str, str], *names: str) -> str:
-    return _worst(*(known[name] for name in names))
-
-
-def _verdict(conditions: list[Condition], levels: dict[str, str], dictionaries: list[Dictionary]) -> str:
-    """Say in plain sentences what has been proved and what has not."""
-    known = {found.name: found for found in conditions}
-    said = []
-    if levels[ON_SUPPORT] == HOLDS:
-        said.append("Proved: with its gates and support, these weights alone have the least squared error.")
-    elif levels[ON_SUPPORT] == FAILS:
-        dependent = known["independent"].status == FAILS
-        said.append(
-            "Disproved: other weights on the same support do as well."
-            if dependent
-            else "Disproved: other weights on the same support have a smaller squared error."
-        )
-    else:
-        said.append("Unknown: whether the weights are unique on their support.")
-    if levels[ISOLATED] == HOLDS:
-        said.append(
-            "Proved: no weight outside the support would enter, so no network near it with as few nonzeros "
-            "does as well."
-        )
-    proved = [one for one in dictionaries if levels[f"{IN_DICTIONARY} ({one.name})"] == HOLDS]
-    for one in proved:
-        alone = known[f"injective ({one.name})"].holds
-        said.append(
-            f"Proved: it fits to rounding, and over the dictionary {one.description}, no other weights give "
-            f"its answers on these rows{'' if alone else ' with as small an L1 norm'}."
-        )
-    open_ones = [one.name for one in dictionaries if one not in proved]
-    if open_ones:
-        why = [
-            name for name in ("fits", "rows", "resolved", "separation", "identity") if not known[name].holds
-        ]
-        reason = (
-            f" ({', '.join(why)} not shown)"
-            if why
-            else " (dependent columns, and neither Tropp's nor Fuchs' condition is met)"
-        )
-        said.append(f"Unknown: uniqueness in the dictionary {', '.join(open_ones)}{reason}.")
-    by_norm = [one.name for one in proved if not known[f"injective ({one.name})"].holds]
-    sparser = f"; that nothing sparser exists in {', '.join(by_norm)}" if by_norm else ""
-    said.append(f"Not proved: anything about gates outside the dictionaries{sparser}.")
-    return " ".join(said)
