@@ -151,6 +151,20 @@ def test_weights_that_lead_nowhere_are_not_unique() -> None:
     assert "take no part" in found["independent"].sentence
 
 
+def test_a_neuron_that_is_always_on_hides_which_way_others_open() -> None:
+    """On positive rows relu(x0 - x1) - (3 x0 + x1) is relu(x1 - x0) - (2 x0 + 2 x1): no claim of either."""
+    X = np.abs(np.random.default_rng(9).standard_normal((60, 3)))
+    one = network(np.array([[1.0, 3.0], [-1.0, 1.0], [0.0, 0.0]]), np.array([1.0, -1.0]))
+    two = network(np.array([[-1.0, 2.0], [1.0, 2.0], [0.0, 0.0]]), np.array([1.0, -1.0]))
+    y = one.predict(X)
+    assert np.allclose(two.predict(X), y)
+    for made in (one, two):
+        found = certify(made, X, y)
+        assert found["fits"].holds and found["injective (own)"].holds
+        assert found["activity"].status == "fails"
+        assert not [level for level in proved(found) if "dictionary" in level]
+
+
 def test_as_many_weights_as_rows_prove_nothing() -> None:
     drawn = problem(0, n=9, neurons=4, largest=2)
     found = certify(network_of(drawn), drawn.X, drawn.y)

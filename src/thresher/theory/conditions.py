@@ -236,14 +236,16 @@ def fuchs(dictionary: Dictionary, found: Scan) -> Condition:
 
 
 def activity(fused: Fused) -> Condition:
-    """Measure epsilon of the network's gates."""
-    found = epsilon(fused.patterns)
-    return condition(
-        "activity",
-        found > 0,
-        found,
-        f"The least active neuron is active on {found:.1%} of the rows (epsilon).",
-    )
+    """Measure epsilon of the network's gates; a neuron that is on for all rows shows no kink on them."""
+    active = fused.patterns.active()
+    found, always = epsilon(fused.patterns), int((active == fused.patterns.rows).sum())
+    sentence = f"The least active neuron is active on {found:.1%} of the rows (epsilon)."
+    if always:
+        sentence += (
+            f" {always} gates are open on all rows: there the network is linear, and what is linear may "
+            f"belong to neurons that open to the other side."
+        )
+    return condition("activity", found > 0 and not always, found, sentence)
 
 
 def apart(fused: Fused) -> Condition:

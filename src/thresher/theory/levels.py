@@ -22,7 +22,16 @@ def levels_of(conditions: Sequence[Condition], dictionaries: Sequence[Dictionary
         # Any one of them proves it; one that is not met proves nothing, neither way.
         dual = HOLDS if HOLDS in [known[f"{kind} ({one.name})"] for kind in DUAL] else UNKNOWN
         base = _all(
-            known, "fits", "rows", "gates", "independent", "stationary", "resolved", "separation", "identity"
+            known,
+            "fits",
+            "rows",
+            "gates",
+            "independent",
+            "stationary",
+            "resolved",
+            "activity",
+            "separation",
+            "identity",
         )
         levels[f"{IN_DICTIONARY} ({one.name})"] = HOLDS if _worst(base, dual) == HOLDS else UNKNOWN
     return levels
@@ -68,7 +77,9 @@ def verdict_on(
     open_ones = [one.name for one in dictionaries if one not in proved]
     if open_ones:
         why = [
-            name for name in ("fits", "rows", "resolved", "separation", "identity") if not known[name].holds
+            name
+            for name in ("fits", "rows", "resolved", "activity", "separation", "identity")
+            if not known[name].holds
         ]
         reason = (
             f" ({', '.join(why)} not shown)"
