@@ -46,6 +46,9 @@ results: $(INSTALLED)
 	$(BIN)/python -m thresher reproduce table-2 --out results
 	$(BIN)/python -m thresher reproduce ablations --out results
 	$(BIN)/python -m thresher reproduce recovery --out results
+	$(BIN)/python -m thresher reproduce phase-diagram --out results
+	$(BIN)/python -m thresher reproduce theorem --out results/theory
+	$(BIN)/python -m thresher reproduce certificates --out results/theory
 
 clean:
 	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,7 @@ from typing import Any
 
 from measuring import Measurement, Options
 
-BENCHMARKS = ("gemm", "literal", "memory", "export")
+BENCHMARKS = ("gemm", "literal", "memory", "export", "separation")
 COLUMNS = ("what", "measured", "bar", "")
 
 

@@ -15,17 +15,27 @@ if TYPE_CHECKING:
     from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
     from thresher.network import Network
     from thresher.solvers.iht import iht
+    from thresher.theory.certificate import certify
     from thresher.versions import show_versions
 
 _HOMES = {
     "Network": "thresher.network",
     "SparseMLPClassifier": "thresher.estimators",
     "SparseMLPRegressor": "thresher.estimators",
+    "certify": "thresher.theory.certificate",
     "iht": "thresher.solvers.iht",
     "show_versions": "thresher.versions",
 }
 
-__all__ = ["Network", "SparseMLPClassifier", "SparseMLPRegressor", "__version__", "iht", "show_versions"]
+__all__ = [
+    "Network",
+    "SparseMLPClassifier",
+    "SparseMLPRegressor",
+    "__version__",
+    "certify",
+    "iht",
+    "show_versions",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -71,7 +71,8 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="figure-1 to figure-5, table-1, table-2, runtimes, ablations, recovery, or all.",
+            help="figure-1 to figure-5, table-1, table-2, runtimes, ablations, recovery, phase-diagram, "
+            "theorem, certificates, or all.",
             metavar="EXPERIMENT",
         ),
     ],
@@ -233,3 +234,58 @@ def export(
         from thresher.cli.export import run_export
 
         run_export(model, to, out, name, as_json=as_json, quiet=quiet)
+
+
+@app.command(
+    epilog="Example: thresher certify model.thresher data.csv --target y\n\n"
+    "Example: thresher certify model.thresher data.csv --target y --held-out fresh.csv --out certificate"
+)
+def certify(
+    model: Annotated[Path, typer.Argument(help="A saved network.", metavar="MODEL")],
+    data: Annotated[Path, typer.Argument(help="A table of rows and targets; - reads it.", metavar="DATA")],
+    target: Annotated[str, typer.Option(help="Column of the targets, or several: a,b.", metavar="NAME")],
+    held_out: Annotated[
+        Path | None, typer.Option(help="A table of fresh rows that were not trained on.", metavar="FILE")
+    ] = None,
+    dictionary: Annotated[
+        str | None,
+        typer.Option(
+            help="Gates over which uniqueness is asked: own, opposite, one-sided, one-sparse, two-sparse, "
+            "sampled.",
+            metavar="LIST",
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="Relative rounding of the targets, such as 1e-6.", metavar="X")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the certificate and its figure.", metavar="DIR")
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Seed of sampled gates.", metavar="N")] = "0",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say what is proved about a network on given data, what is not, and over which dictionary of gates.
+
+    Each condition holds, fails or is unknown, with its number. Three levels follow: unique on its support,
+    isolated, unique in the dictionary.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Nothing is kept of an interrupted certificate. Run it again with:"):
+        from thresher.cli.certify import run_certify
+        from thresher.cli.values import names, whole_number
+
+        run_certify(
+            model,
+            data,
+            target,
+            held_out=held_out,
+            dictionaries=names(dictionary),
+            precision=precision,
+            seed=whole_number("--seed", seed, least=0),
+            out=out,
+            as_json=as_json,
+            quiet=quiet,
+        )

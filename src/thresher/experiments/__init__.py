@@ -10,13 +10,16 @@ from difflib import get_close_matches
 from thresher.errors import ParameterError
 from thresher.experiments.ablations import ABLATIONS
 from thresher.experiments.catalogue import FIGURES
+from thresher.experiments.certificates import CERTIFICATES
 from thresher.experiments.experiment import Choices, Experiment, Summary, Table
 from thresher.experiments.grids import experiment_of
+from thresher.experiments.phase_diagram import PHASE_DIAGRAM
 from thresher.experiments.record import Cell, CellFile, Outcome
 from thresher.experiments.recovery import RECOVERY
 from thresher.experiments.runtimes import RUNTIMES
 from thresher.experiments.sweep import Sweep
 from thresher.experiments.tables import TABLE_1, TABLE_2
+from thresher.experiments.theorem import THEOREM
 
 __all__ = [
     "ALL",
@@ -34,16 +37,17 @@ __all__ = [
 ]
 
 ALL = "all"
+# What the paper shows, and what its theory says when it is run.
+OF_THE_PAPER = (
+    *(experiment_of(figure) for figure in FIGURES),
+    TABLE_1,
+    TABLE_2,
+    RUNTIMES,
+    ABLATIONS,
+    RECOVERY,
+)
 EXPERIMENTS = {
-    experiment.name: experiment
-    for experiment in (
-        *(experiment_of(figure) for figure in FIGURES),
-        TABLE_1,
-        TABLE_2,
-        RUNTIMES,
-        ABLATIONS,
-        RECOVERY,
-    )
+    experiment.name: experiment for experiment in (*OF_THE_PAPER, PHASE_DIAGRAM, THEOREM, CERTIFICATES)
 }
 
 
@@ -64,11 +68,11 @@ def experiment_named(name: str) -> Experiment:
 
 
 def experiments_named(name: str) -> list[Experiment]:
-    """Give an experiment by its name, or every one for "all".
+    """Give an experiment by its name, or every one of the paper for "all".
 
     Examples
     --------
     >>> [experiment.name for experiment in experiments_named("table-1")]
     ['table-1']
     """
-    return list(EXPERIMENTS.values()) if name == ALL else [experiment_named(name)]
+    return list(OF_THE_PAPER) if name == ALL else [experiment_named(name)]

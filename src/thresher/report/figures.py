@@ -104,7 +104,7 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
 
     Figures of the paper have two for each half: heatmaps, and curves against the budget.
     """
-    from thresher.report import budgets, curves, grid
+    from thresher.report import budgets, curves, grid, phase
 
     of_one = {
         "table-1": curves.psnr_against_k,
@@ -112,6 +112,7 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
         "ablations": curves.ablations,
         "recovery": grid.recovery,
         "runtimes": budgets.runtimes,
+        "phase-diagram": phase.phase_diagram,
     }
     if not outcomes:
         return {}

@@ -1,0 +1,1 @@
+"""Theory that runs: patterns, assumptions, spectra, the guarantee, and certificates."""

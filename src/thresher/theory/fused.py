@@ -1,0 +1,159 @@
+"""A network with one output as weights under its own gates: ``f(X) = A_S w`` with one column for each
+nonzero.
+
+Column (i, j) is ``D_i X_j``, with D_i the rows on which neuron i is active and X_j a feature, or the constant
+1 for the neuron's bias. An output bias is one more column of ones that no gate closes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from thresher.network import Network
+from thresher.theory.patterns import Patterns, pack
+from thresher.theory.spectra import ROUNDOFF
+
+# Unit roundoff of float32.
+ROUNDOFF_32 = 2.0**-24
+
+
+@dataclass(frozen=True, eq=False)
+class Fused:
+    """The nonzeros of a network with one hidden layer and one output, under its own gates.
+
+    Attributes
+    ----------
+    inputs : array of shape (n, width)
+        The rows, with a last column of ones where the network has hidden biases.
+    gates : boolean array of shape (neurons, n)
+        Rows on which each live neuron is active, ``X u_i + b_i > 0``.
+    neuron, feature : int arrays of shape (s,)
+        Where each nonzero is; the output bias has neuron -1.
+    weights : array of shape (s,)
+        ``v_i u_ij``, biases likewise, and the output bias last.
+    idle : int
+        Nonzeros that take no part in the output, since nothing leads from their neuron to it.
+    undecided : int
+        Pairs of row and neuron whose side float64 cannot tell.
+    constant : float
+        The output bias.
+    biased : bool
+        Whether the last column of `inputs` is the ones that hidden biases multiply.
+    spread : array of shape (n,)
+        The sum of the sizes of all that is added up on each row: what rounding is relative to.
+    """
+
+    inputs: NDArray[np.float64]
+    gates: NDArray[np.bool_]
+    neuron: NDArray[np.int64]
+    feature: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    idle: int
+    undecided: int
+    constant: float
+    biased: bool
+    spread: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        """How many nonzeros take part."""
+        return len(self.weights)
+
+    @cached_property
+    def raw(self) -> NDArray[np.float64]:
+        """Write out the columns, (n, s)."""
+        columns = np.empty((len(self.inputs), self.size))
+        for place, (neuron, feature) in enumerate(zip(self.neuron, self.feature, strict=True)):
+            columns[:, place] = 1.0 if neuron < 0 else self.inputs[:, feature] * self.gates[neuron]
+        return columns
+
+    @cached_property
+    def norms(self) -> NDArray[np.float64]:
+        """Give the norms of the columns."""
+        return np.linalg.norm(self.raw, axis=0)
+
+    @cached_property
+    def columns(self) -> NDArray[np.float64]:
+        """Give the columns with unit norm; zero ones stay zero."""
+        return self.raw / np.where(self.norms > 0, self.norms, 1.0)
+
+    @property
+    def unit_weights(self) -> NDArray[np.float64]:
+        """Give the weights of the unit columns."""
+        return self.weights * self.norms
+
+    @property
+    def output(self) -> NDArray[np.float64]:
+        """Give the network's answer on every row."""
+        return self.raw @ self.weights
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        """Give the distinct gates as patterns."""
+        return pack(self.gates).distinct()
+
+    def taken(self) -> NDArray[np.bool_]:
+        """Mark, for each distinct gate and each column of `inputs`, what the support holds."""
+        held = {row.tobytes(): place for place, row in enumerate(self.patterns.bits)}
+        which = [held[row.tobytes()] for row in pack(self.gates).bits]
+        taken = np.zeros((self.patterns.count, self.inputs.shape[1]), dtype=np.bool_)
+        for neuron, feature in zip(self.neuron, self.feature, strict=True):
+            if neuron >= 0:
+                taken[which[neuron], feature] = True
+        return taken
+
+
+def fused_of(network: Network, X: NDArray[np.float64]) -> Fused:
+    """Fuse a network with one hidden layer and one output, on given rows."""
+    hidden, last = network.layers
+    U = hidden.weights.toarray().astype(np.float64)  # (d, m)
+    bias, v = hidden.bias.astype(np.float64), last.weights.toarray()[:, 0].astype(np.float64)
+    live = (v != 0) & ((U != 0).any(axis=0) | (bias != 0))
+    idle = int(np.count_nonzero(U[:, ~live]) + np.count_nonzero(bias[~live]))
+    if not last.signs_only:
+        idle += int(np.count_nonzero(v[~live]))
+    U, bias, v = U[:, live], bias[live], v[live]
+    biased = bool(bias.any())
+    inputs = np.column_stack([X, np.ones(len(X))]) if biased else X
+    stacked = np.vstack([U, bias]) if biased else U
+    before = inputs @ stacked
+    sizes = np.abs(inputs) @ np.abs(stacked)
+    terms = np.count_nonzero(stacked, axis=0) + 2
+    undecided = int(((np.abs(before) <= 2 * ROUNDOFF * terms * sizes) & (sizes > 0)).sum())
+    gates = (before > 0).T
+    feature, neuron = np.nonzero(stacked)
+    order = np.lexsort((feature, neuron))
+    feature, neuron = feature[order], neuron[order]
+    weights = stacked[feature, neuron] * v[neuron]
+    constant = float(last.bias[0])
+    if constant != 0:
+        feature, neuron = np.append(feature, -1), np.append(neuron, -1)
+        weights = np.append(weights, constant)
+    spread = (sizes * gates.T) @ np.abs(v) + abs(constant)
+    return Fused(inputs, gates, neuron, feature, weights, idle, undecided, constant, biased, spread)
+
+
+def label_rounding(y: NDArray[np.float64], precision: float | None) -> float:
+    """Give the relative rounding of labels: as told, or that of float32 where all of them fit into it."""
+    if precision is not None:
+        return precision
+    with np.errstate(over="ignore"):
+        narrow = y.astype(np.float32).astype(np.float64)
+    return ROUNDOFF_32 if bool((narrow == y).all()) else ROUNDOFF
+
+
+def row_rounding(
+    network: Network, spread: NDArray[np.float64], y: NDArray[np.float64], precision: float | None
+) -> NDArray[np.float64]:
+    """Bound, row by row, what rounding alone can make of the difference between answers and labels.
+
+    A label is off by its own precision; an answer by the precision its weights are stored in, relative to the
+    sum of the sizes of all that is added up, and by the arithmetic in float64.
+    """
+    stored = max(ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers)
+    terms = 4 + int(max(np.diff(layer.weights.tocsc().indptr).max(initial=0) for layer in network.layers))
+    return label_rounding(y, precision) * np.abs(y) + (2 * stored + 2 * terms * ROUNDOFF) * spread

@@ -1,0 +1,106 @@
+"""`thresher certify`: a saved network, a table, and what is proved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from thresher.cli.app import app
+from thresher.data.planted import fresh_rows, planted
+from thresher.network import Network
+from thresher.theory.forms import network_of
+
+
+def invoke(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="thresher")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A planted network and its rows, as CSV, and fresh rows, as NPZ."""
+    place = tmp_path_factory.mktemp("certify")
+    problem = planted(n=150, d=4, hidden=2, budget=4, seed=1)
+    network_of(problem).save(place / "model.thresher")
+    table = np.column_stack([problem.X, problem.y]).astype(float)
+    header = "a,b,c,d,y"
+    np.savetxt(place / "data.csv", table, delimiter=",", header=header, comments="", fmt="%.17g")
+    X, y = fresh_rows(problem, 100)
+    np.savez(place / "fresh.npz", X=X, y=y)
+    return place
+
+
+def test_a_certificate_as_json_is_one_document(folder: Path) -> None:
+    result = invoke("certify", folder / "model.thresher", folder / "data.csv", "--target", "y", "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    document = json.loads(result.stdout)
+    assert document["levels"]["unique on its support"] == "holds"
+    assert document["rows"] == 150
+    assert {"fits", "margin", "identity"} <= {each["name"] for each in document["conditions"]}
+
+
+def test_a_certificate_to_read_comes_with_its_figure(folder: Path, tmp_path: Path) -> None:
+    result = invoke(
+        *(
+            "certify",
+            folder / "model.thresher",
+            folder / "data.csv",
+            "--target",
+            "y",
+            "--out",
+            tmp_path / "out",
+        ),
+        *("--held-out", folder / "fresh.npz", "--dictionary", "own,sampled", "--seed", "3"),
+    )
+    assert result.exit_code == 0
+    assert "unique in the dictionary (sampled)" in result.stdout
+    assert "All 100 held-out rows agree" in result.stdout
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["certificate.json", "certificate.png", "certificate.svg"]
+
+
+def test_quiet_prints_nothing(folder: Path) -> None:
+    result = invoke("certify", folder / "model.thresher", folder / "data.csv", "--target", "y", "--quiet")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_features_are_taken_by_name(folder: Path, tmp_path: Path) -> None:
+    model = Network.load(folder / "model.thresher")
+    Network(model.layers, features=("a", "b", "c", "d")).save(tmp_path / "named.thresher")
+    lines = (folder / "data.csv").read_text().splitlines()
+    turned = [",".join(reversed(line.split(","))) for line in lines]
+    (tmp_path / "turned.csv").write_text("\n".join(turned))
+    result = invoke(
+        "certify", tmp_path / "named.thresher", tmp_path / "turned.csv", "--target", "y", "--json"
+    )
+    assert json.loads(result.stdout)["conditions"][0]["status"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--target", "z"), "no column 'z' for --target. Its columns are a, b, c, d, y"),
+        (("--target", "y,d"), "3 columns beside the target, but the network takes 4"),
+        (("--target", "y", "--dictionary", "all"), "must be Patterns or one of own"),
+        (("--target", "y", "--precision", "x"), "--precision 'x', but it takes a number"),
+        (("--target", "y", "--seed", "-1"), "--seed '-1'"),
+        (("--target", "y", "--held-out", "absent.csv"), "absent.csv"),
+        ((), "Missing option"),
+    ],
+)
+def test_bad_input_is_explained(folder: Path, options: tuple[str, ...], message: str) -> None:
+    result = invoke("certify", folder / "model.thresher", folder / "data.csv", *options)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_help_has_an_example_and_the_common_options() -> None:
+    text = invoke("certify", "--help").stdout
+    assert "Example: thresher certify" in text
+    for option in ("--json", "--quiet", "--debug", "--out", "--seed"):
+        assert option in text
