@@ -26,6 +26,7 @@ FLOW = (
     {"training"},
     {"parameters"},
     {"estimators"},
+    {"path"},
     {"theory", "baselines", "export"},
     {"experiments"},
     {"report"},

@@ -14,18 +14,33 @@ from thresher._version import __version__
 if TYPE_CHECKING:
     from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
     from thresher.network import Network
+    from thresher.path import SparseMLPClassifierCV, SparseMLPRegressorCV
+    from thresher.report.path import plot_path
     from thresher.solvers.iht import iht
     from thresher.versions import show_versions
 
 _HOMES = {
     "Network": "thresher.network",
     "SparseMLPClassifier": "thresher.estimators",
+    "SparseMLPClassifierCV": "thresher.path",
     "SparseMLPRegressor": "thresher.estimators",
+    "SparseMLPRegressorCV": "thresher.path",
     "iht": "thresher.solvers.iht",
+    "plot_path": "thresher.report.path",
     "show_versions": "thresher.versions",
 }
 
-__all__ = ["Network", "SparseMLPClassifier", "SparseMLPRegressor", "__version__", "iht", "show_versions"]
+__all__ = [
+    "Network",
+    "SparseMLPClassifier",
+    "SparseMLPClassifierCV",
+    "SparseMLPRegressor",
+    "SparseMLPRegressorCV",
+    "__version__",
+    "iht",
+    "plot_path",
+    "show_versions",
+]
 
 
 def __getattr__(name: str) -> Any:
