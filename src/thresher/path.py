@@ -1,4 +1,4 @@
-"""Choosing the budget: cross-validated paths from a large budget to a small one, each fit starting from the last."""
+"""Choosing the budget: cross-validated paths from large to small, each fit starting from the last."""
 
 from __future__ import annotations
 
@@ -37,17 +37,14 @@ class _BudgetPath(BaseEstimator):
 
     network_: Network
     _estimator: Callable[..., Any]
-    _passed_on = (
+    _passed_on: tuple[str, ...] = (
         "hidden",
         "solver",
         "bias",
-        "scale",
         "alpha",
         "batch_size",
         "max_iter",
-        "tol",
         "memory_limit",
-        "dtype",
     )
 
     def __init__(
@@ -60,13 +57,10 @@ class _BudgetPath(BaseEstimator):
         rule: str = "one_se",
         solver: Any = "auto",
         bias: bool | None = None,
-        scale: bool | None = None,
         alpha: float | None = None,
         batch_size: int | str | None = "auto",
         max_iter: int = 200,
-        tol: float = 1e-15,
         memory_limit: int | str = "64MB",
-        dtype: str = "auto",
         random_state: Any = None,
         callback: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
@@ -77,13 +71,10 @@ class _BudgetPath(BaseEstimator):
         self.rule = rule
         self.solver = solver
         self.bias = bias
-        self.scale = scale
         self.alpha = alpha
         self.batch_size = batch_size
         self.max_iter = max_iter
-        self.tol = tol
         self.memory_limit = memory_limit
-        self.dtype = dtype
         self.random_state = random_state
         self.callback = callback
 
@@ -99,8 +90,8 @@ class _BudgetPath(BaseEstimator):
     def _fit(self, X: Any, y: np.ndarray, rows: Any, classifier: bool) -> None:
         """Score every budget on every fold, choose one, and walk down to it on all rows.
 
-        `X` is what the user gave, and goes to the last walk so that names of columns reach the network; `rows`
-        is the same as an array, which the folds are taken from.
+        `X` is what the user gave, and goes to the last walk so that names of columns reach the network;
+        `rows` is the same as an array, which the folds are taken from.
         """
         if self.rule not in RULES:
             raise ParameterError(f"rule={self.rule!r}, but it must be one of {', '.join(RULES)}.")
@@ -173,8 +164,9 @@ class _BudgetPath(BaseEstimator):
         room = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y) // 2
         if room < 2:
             raise DataError(
-                f"{len(y)} rows came, n_samples={len(y)}, and some class has fewer than 2, but cross-validation "
-                "needs 4 rows or more, and 2 of each class. Give more rows, or fit one budget without it."
+                f"{len(y)} rows came, n_samples={len(y)}, and some class has fewer than 2, but "
+                "cross-validation needs 4 rows or more, and 2 of each class. Give more rows, or fit one "
+                "budget without it."
             )
         kind = StratifiedKFold if classifier else KFold
         return kind(min(int(self.cv), room), shuffle=True, random_state=seed)
@@ -203,9 +195,9 @@ class _BudgetPath(BaseEstimator):
 class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
     """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
 
-    On every fold the largest budget is fitted first and each smaller one starts from the network before it. The
-    smallest budget whose mean score is within one standard error of the best is chosen, and the same walk on
-    all rows ends at its network.
+    On every fold the largest budget is fitted first and each smaller one starts from the network before it.
+    The smallest budget whose mean score is within one standard error of the best is chosen, and the same walk
+    on all rows ends at its network.
 
     Parameters
     ----------
@@ -219,7 +211,7 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
         What to choose by, as scikit-learn names it; by default R2, and accuracy for classes.
     rule : {"one_se", "best"}
         "one_se" takes the smallest budget within one standard error of the best; "best" the best itself.
-    solver, bias, scale, alpha, batch_size, max_iter, tol, memory_limit, dtype
+    solver, bias, alpha, batch_size, max_iter, memory_limit
         As in :class:`SparseMLPRegressor`, for every fit.
     random_state : int, RandomState or None
         Seed of folds and fits.
@@ -316,14 +308,11 @@ class SparseMLPClassifierCV(ClassifierMixin, _BudgetPath):
         rule: str = "one_se",
         solver: Any = "auto",
         bias: bool | None = None,
-        scale: bool | None = None,
         alpha: float | None = None,
         batch_size: int | str | None = "auto",
         max_iter: int = 200,
-        tol: float = 1e-15,
         class_weight: Any = None,
         memory_limit: int | str = "64MB",
-        dtype: str = "auto",
         random_state: Any = None,
         callback: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
@@ -335,13 +324,10 @@ class SparseMLPClassifierCV(ClassifierMixin, _BudgetPath):
             rule=rule,
             solver=solver,
             bias=bias,
-            scale=scale,
             alpha=alpha,
             batch_size=batch_size,
             max_iter=max_iter,
-            tol=tol,
             memory_limit=memory_limit,
-            dtype=dtype,
             random_state=random_state,
             callback=callback,
         )
@@ -369,8 +355,8 @@ class SparseMLPClassifierCV(ClassifierMixin, _BudgetPath):
         check_classification_targets(y)
         if len(np.unique(y)) < 2:
             raise DataError(
-                f"y holds one class only, {y[0]!r}, but a classifier needs two classes to tell apart. Give rows of "
-                "both."
+                f"y holds one class only, {y[0]!r}, but a classifier needs two classes to tell apart. Give "
+                "rows of both."
             )
         self._fit(X, y, rows, classifier=True)
         self.classes_ = self.estimator_.classes_

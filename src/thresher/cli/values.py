@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from thresher.errors import ParameterError
 
 
@@ -46,6 +48,49 @@ def names(text: str | None) -> tuple[str, ...] | None:
     ('auto', 'paper')
     """
     return None if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def widths(option: str, text: str) -> tuple[int, ...]:
+    """Read the widths of layers between commas; equal ones stay.
+
+    Examples
+    --------
+    >>> widths("--hidden", "50,50")
+    (50, 50)
+    """
+    return tuple(whole_number(option, part.strip(), least=1) for part in text.split(","))
+
+
+def share(option: str, text: str) -> float:
+    """Read a share of 0 or more and less than 1.
+
+    Examples
+    --------
+    >>> share("--test-share", "0.25")
+    0.25
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise ParameterError(f"{option} {text!r}, but it takes a number of 0 or more and less than 1.")
+    return value
+
+
+def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:
+    """Read one of several words.
+
+    Examples
+    --------
+    >>> one_of("--missing", "drop", ("error", "drop"))
+    'drop'
+    """
+    if text not in allowed:
+        close = get_close_matches(text, allowed, 1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ParameterError(f"{option} {text!r}, but it takes one of {', '.join(allowed)}.{hint}")
+    return text
 
 
 def _is_whole(text: str, least: int) -> bool:

@@ -76,8 +76,8 @@ def is_text(column: pd.Series) -> bool:
         return False
     if kind in "mM" or isinstance(column.dtype, (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)):
         raise DataError(
-            f"column {column.name!r} holds {column.dtype}, but numbers or text are needed: convert it, or leave "
-            f"it out (--ignore {column.name})."
+            f"column {column.name!r} holds {column.dtype}, but numbers or text are needed: convert it, or "
+            f"leave it out (--ignore {column.name})."
         )
     values = column.dropna()
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -94,8 +94,8 @@ def _cells_are_text(values: pd.Series) -> bool:
     strange = values[~values.map(lambda cell: isinstance(cell, (str, bool, int, float, np.generic)))]
     if len(strange):
         raise DataError(
-            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, but "
-            f"numbers or text are needed: convert it, or leave it out (--ignore {values.name})."
+            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
+            f"but numbers or text are needed: convert it, or leave it out (--ignore {values.name})."
         )
     numbers = pd.to_numeric(values, errors="coerce").notna()
     if numbers.all() or not numbers.any():
@@ -104,9 +104,9 @@ def _cells_are_text(values: pd.Series) -> bool:
     usual = values[numbers] if rare.index[0] not in numbers.index[numbers] else values[~numbers]
     raise DataError(
         f"column {values.name!r} mixes numbers and text: row {rare.index[0] + 1} holds {rare.iloc[0]!r}, row "
-        f"{usual.index[0] + 1} holds {usual.iloc[0]!r} (rows are counted from 1 after the header). Correct the "
-        f"cell (an empty one is a missing value), or take the column as text (--text {values.name}) or leave it "
-        f"out (--ignore {values.name})."
+        f"{usual.index[0] + 1} holds {usual.iloc[0]!r} (rows are counted from 1 after the header). Correct "
+        f"the cell (an empty one is a missing value), or take the column as text (--text {values.name}) or "
+        f"leave it out (--ignore {values.name})."
     )
 
 
@@ -123,8 +123,8 @@ def as_numbers(column: pd.Series) -> np.ndarray:
     if is_text(column):
         found = column.dropna()
         raise DataError(
-            f"column {column.name!r} holds text, such as {found.iloc[0]!r} in row {found.index[0] + 1}, where "
-            "numbers are needed."
+            f"column {column.name!r} holds text, such as {found.iloc[0]!r} in row {found.index[0] + 1}, "
+            "where numbers are needed."
         )
     plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
     values = pd.to_numeric(plain).to_numpy(dtype=np.float64, na_value=np.nan)

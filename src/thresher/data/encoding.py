@@ -1,7 +1,7 @@
 """From a table to a matrix: text becomes one input for each value it takes, and all of it can be repeated.
 
-An :class:`Encoding` is learned once and goes along with the model, as plain values that JSON can hold, so that
-a model takes raw tables by itself.
+An :class:`Encoding` is learned once and goes along with the model, as plain values that JSON can hold, so
+that a model takes raw tables by itself.
 """
 
 from __future__ import annotations
@@ -144,9 +144,9 @@ class Encoding:
         row = X[[lacking[0]]]
         place = np.flatnonzero(np.isnan(row.toarray() if scipy.sparse.issparse(row) else row).ravel())[0]
         raise DataError(
-            f"{lacking.size:,} of {X.shape[0]:,} rows lack a value, the first in row {rows[lacking[0]] + 1} after "
-            f"the header, column {self._owners()[place]!r}. Leave such rows out (--missing drop), or fill in the "
-            "column's mean (--missing mean)."
+            f"{lacking.size:,} of {X.shape[0]:,} rows lack a value, the first in row {rows[lacking[0]] + 1} "
+            f"after the header, column {self._owners()[place]!r}. Leave such rows out (--missing drop), or "
+            "fill in the column's mean (--missing mean)."
         )
 
     def _owners(self) -> list[str]:
@@ -223,8 +223,9 @@ class Encoding:
             self._check(frame)
         part = frame[known]
         X = scipy.sparse.coo_array(part.sparse.to_coo() if is_sparse(part) else part.to_numpy(np.float64))
-        columns = np.array([places[name] for name in known], dtype=np.int64)[X.coords[1]]
-        entries = X.data.astype(np.float64), (X.coords[0], columns)
+        # scikit-learn takes 32-bit indices only.
+        columns = np.array([places[name] for name in known], dtype=np.int32)[X.coords[1]]
+        entries = X.data.astype(np.float64), (X.coords[0].astype(np.int32), columns)
         return scipy.sparse.csr_array(entries, shape=(len(frame), len(places)))
 
 
@@ -309,8 +310,8 @@ def _learned(column: pd.Series, forced: bool) -> Column:
     values = tuple(sorted(set(texts)))
     if not forced and len(values) > max(FEW_TEXTS, len(texts) // 2):
         raise DataError(
-            f"column {name!r} holds {len(values):,} different texts in {len(texts):,} rows, each of which would be "
-            f"an input. Leave it out (--ignore {name}), or ask for it (--text {name})."
+            f"column {name!r} holds {len(values):,} different texts in {len(texts):,} rows, each of which "
+            f"would be an input. Leave it out (--ignore {name}), or ask for it (--text {name})."
         )
     return Column(name, values)
 

@@ -7,16 +7,13 @@ import io
 import os
 import sys
 import warnings
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import scipy.sparse
-
+from thresher.data.arrays import read_npz, read_svmlight
 from thresher.errors import DataFileError
 
 if TYPE_CHECKING:
@@ -36,11 +33,6 @@ KINDS = {
     ".libsvm": "svmlight",
 }
 COMPRESSED = {".gz", ".bz2", ".xz"}
-
-# Files of these kinds hold the target apart from the inputs; here it becomes a column of this name.
-TARGET = "y"
-
-CSR_PARTS = {"data", "indices", "indptr", "shape"}
 
 
 @dataclass(frozen=True)
@@ -77,23 +69,17 @@ class TableFile:
         DataFileError
             When the file is not what its ending says, holds no rows, or repeats the name of a column.
         """
-        readers = {
-            "csv": _read_text,
-            "tsv": _read_text,
-            "parquet": _read_parquet,
-            "npz": _read_npz,
-            "svmlight": _read_svmlight,
-        }
+        readers = {"parquet": _read_parquet, "npz": read_npz, "svmlight": read_svmlight}
         try:
-            frame = readers[self.kind](self)
+            frame = _read_text(self) if self.is_text else readers[self.kind](self.source(), self.name)
         except DataFileError:
             raise
         except OSError as error:
             raise DataFileError(f"{self.name} cannot be read ({error.strerror or error}).") from error
         if frame.shape[0] == 0 or frame.shape[1] == 0:
             raise DataFileError(
-                f"{self.name} holds {frame.shape[1]:,} columns and {frame.shape[0]:,} rows, but a table needs "
-                "one of each or more."
+                f"{self.name} holds {frame.shape[1]:,} columns and {frame.shape[0]:,} rows, but a table "
+                "needs one of each or more."
             )
         frame.columns = frame.columns.map(str)
         if not frame.columns.is_unique:
@@ -101,9 +87,16 @@ class TableFile:
             raise DataFileError(f"{self.name} has two columns called {twice!r}: give each its own name.")
         return frame.reset_index(drop=True)
 
+    def separator(self) -> str:
+        """Give what stands between the cells of a text table."""
+        if self.kind == "tsv":
+            return "\t"
+        header = _header(self)
+        return next((mark for mark in (",", "\t", ";", "|") if mark in header), ",")
+
     def rows(self) -> Iterator[list[str]]:
         """Yield the cells of every line of a text table, the header first, to the letter."""
-        separator = _separator(self)
+        separator = self.separator()
         if isinstance(self.content, bytes):
             yield from _cells(io.StringIO(self.content.decode("utf-8-sig"), newline=""), separator)
         else:
@@ -135,8 +128,8 @@ def open_table(path: str | os.PathLike[str]) -> TableFile:
     if kind is None:
         found = f"ends in {ending!r}" if ending else "has no ending"
         raise DataFileError(
-            f"{path} {found}, but tables are read from files that end in {', '.join(KINDS)}. Rename or convert "
-            "it."
+            f"{path} {found}, but tables are read from files that end in {', '.join(KINDS)}. Rename or "
+            "convert it."
         )
     return TableFile(str(path), kind, path)
 
@@ -220,17 +213,10 @@ def _header(table: TableFile) -> str:
         raise DataFileError(f"{table.name} ends too early: it was cut short, or is damaged.") from error
 
 
-def _separator(table: TableFile) -> str:
-    if table.kind == "tsv":
-        return "\t"
-    header = _header(table)
-    return next((mark for mark in (",", "\t", ";", "|") if mark in header), ",")
-
-
 def _read_text(table: TableFile) -> pd.DataFrame:
     import pandas as pd
 
-    separator = _separator(table)
+    separator = table.separator()
     _check_header(table, separator)
     try:
         with warnings.catch_warnings():
@@ -264,8 +250,8 @@ def _check_header(table: TableFile, separator: str) -> None:
     # Names such as 0, 1, 2 are what arrays get when they are written; measurements repeat or have fractions.
     if all(map(_is_number, names)) and not (all(map(str.isdigit, names)) and len(set(names)) == len(names)):
         raise DataFileError(
-            f"{table.name} begins with a line of numbers ({line.strip()[:40]!r}): it has no header. Put a line "
-            "with the names of the columns before it."
+            f"{table.name} begins with a line of numbers ({line.strip()[:40]!r}): it has no header. Put a "
+            "line with the names of the columns before it."
         )
     twice = next((name for name in names if name and names.count(name) > 1), None)
     if twice is not None:
@@ -280,88 +266,17 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _read_parquet(table: TableFile) -> pd.DataFrame:
+def _read_parquet(source: Any, name: str) -> pd.DataFrame:
     import pandas as pd
 
     try:
         import pyarrow as pa
     except ImportError as error:
         raise DataFileError(
-            f"{table.name} is a Parquet file, and reading it needs pyarrow: run "
+            f"{name} is a Parquet file, and reading it needs pyarrow: run "
             "`python -m pip install pyarrow`, or convert the file to CSV."
         ) from error
     try:
-        return pd.read_parquet(table.source(), engine="pyarrow")
+        return pd.read_parquet(source, engine="pyarrow")
     except (pa.ArrowException, ValueError) as error:
-        raise DataFileError(f"{table.name} is not a Parquet file: {error}") from error
-
-
-def _read_npz(table: TableFile) -> pd.DataFrame:
-    try:
-        with np.load(table.source(), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError) as error:
-        raise DataFileError(f"{table.name} is not an NPZ file of plain arrays: {error}") from error
-    return _frame_of_arrays(arrays, table.name)
-
-
-def _frame_of_arrays(arrays: dict[str, np.ndarray], name: str) -> pd.DataFrame:
-    """Make a frame of sparse parts, of X and y, or of one array for each column."""
-    import pandas as pd
-
-    target = arrays.get(TARGET)
-    if arrays.keys() >= CSR_PARTS:
-        try:
-            parts = arrays["data"], arrays["indices"], arrays["indptr"]
-            X = scipy.sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
-            X.check_format(full_check=True)
-        except (ValueError, TypeError) as error:
-            raise DataFileError(f"{name} holds parts that make no sparse array: {error}") from error
-        return _sparse_frame(X, target, name)
-    if "X" in arrays and arrays["X"].ndim == 2:
-        X = arrays["X"]
-        frame = pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])])
-        if target is not None:
-            _check_target(target, len(frame), name)
-            frame[TARGET] = target
-        return frame
-    if (
-        arrays
-        and all(array.ndim == 1 for array in arrays.values())
-        and len(set(map(len, arrays.values()))) == 1
-    ):
-        return pd.DataFrame(arrays)
-    shapes = ", ".join(f"{key} {array.shape}" for key, array in arrays.items()) or "nothing"
-    raise DataFileError(
-        f"{name} holds {shapes}, but a table is X (rows, columns) with y (rows), the parts of a sparse array "
-        "(data, indices, indptr, shape) with y, or arrays of one dimension and one length."
-    )
-
-
-def _check_target(target: np.ndarray, rows: int, name: str) -> None:
-    if target.shape != (rows,):
-        raise DataFileError(f"{name} holds y of shape {target.shape}, but X has {rows:,} rows.")
-
-
-def _read_svmlight(table: TableFile) -> pd.DataFrame:
-    from sklearn.datasets import load_svmlight_file
-
-    if isinstance(table.content, Path) and table.content.stat().st_size == 0:
-        raise DataFileError(f"{table.name} is empty, but lines of a label and index:value pairs are needed.")
-    source = str(table.content) if isinstance(table.content, Path) else table.source()
-    try:
-        # Indices are kept as they are, since whether they begin at 0 or 1 cannot be told from a part.
-        X, y = load_svmlight_file(source, zero_based=True)
-    except (ValueError, EOFError) as error:
-        raise DataFileError(f"{table.name} is not an svmlight file: {error}") from error
-    return _sparse_frame(scipy.sparse.csr_array(X), y, table.name)
-
-
-def _sparse_frame(X: scipy.sparse.csr_array, target: np.ndarray | None, name: str) -> pd.DataFrame:
-    import pandas as pd
-
-    frame = pd.DataFrame.sparse.from_spmatrix(X, columns=[f"x{column}" for column in range(X.shape[1])])
-    if target is not None:
-        _check_target(target, len(frame), name)
-        frame.insert(0, TARGET, target)
-    return frame
+        raise DataFileError(f"{name} is not a Parquet file: {error}") from error

@@ -80,8 +80,8 @@ def read_target(column: pd.Series, task: str = "auto") -> Target:
     if is_text(column):
         if task == "regression":
             raise DataError(
-                f"the target {column.name!r} holds text, such as {column[present].iloc[0]!r}, and regression needs "
-                "numbers: use --task classification."
+                f"the target {column.name!r} holds text, such as {column[present].iloc[0]!r}, and regression "
+                "needs numbers: use --task classification."
             )
         return Target("classification", "the target is text", _text_labels(column), present)
     values = as_numbers(column)
@@ -114,7 +114,7 @@ def _number_labels(column: pd.Series, values: np.ndarray, present: np.ndarray, y
     if not (filled == np.floor(filled)).all():
         row = int(np.flatnonzero(filled != np.floor(filled))[0])
         raise DataError(
-            f"the target {column.name!r} holds {filled[row]:g} in row {row + 1}, which is no name of a class: use "
-            "--task regression, or text for the classes."
+            f"the target {column.name!r} holds {filled[row]:g} in row {row + 1}, which is no name of a "
+            "class: use --task regression, or text for the classes."
         )
     return filled.astype(np.int64)

@@ -45,7 +45,7 @@ def plot_path(path: Any) -> Figure:
     figure, (axes,) = new_figure(7.0, 4.4)
     axes.plot(budgets, path.scores_, color=GREY, lw=0.6, alpha=0.5)
     axes.plot([], [], color=GREY, lw=0.6, label=f"each of {path.scores_.shape[1]} folds")
-    bars = {"color": BLUE, "marker": "o", "ms": 5, "lw": 2, "capsize": 3, "elinewidth": 1.2}
+    bars: dict[str, Any] = {"color": BLUE, "marker": "o", "ms": 5, "lw": 2, "capsize": 3, "elinewidth": 1.2}
     axes.errorbar(budgets, means, yerr=errors, label="mean and its standard error", **bars)
     axes.axhline(means[best] - errors[best], color=GREY, ls="--", lw=1, label="best, less one standard error")
     label = f"chosen: {path.budget_:,} nonzeros, {means[chosen]:.3f}"

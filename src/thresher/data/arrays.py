@@ -1,0 +1,103 @@
+"""Arrays as tables: NPZ and svmlight files, which hold the target apart from the inputs."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from thresher.errors import DataFileError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Inputs are columns x0, x1, ..., and the target becomes a column of this name.
+TARGET = "y"
+
+CSR_PARTS = {"data", "indices", "indptr", "shape"}
+
+
+def read_npz(source: Any, name: str) -> pd.DataFrame:
+    """Read X and y, the parts of a sparse array and y, or one array for each column, from an NPZ file.
+
+    Parameters
+    ----------
+    source : path or binary file
+    name : str
+        What to call it in messages.
+    """
+    try:
+        with np.load(source, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError) as error:
+        raise DataFileError(f"{name} is not an NPZ file of plain arrays: {error}") from error
+    return _frame_of_arrays(arrays, name)
+
+
+def _frame_of_arrays(arrays: dict[str, np.ndarray], name: str) -> pd.DataFrame:
+    """Make a frame of sparse parts, of X and y, or of one array for each column."""
+    import pandas as pd
+
+    target = arrays.get(TARGET)
+    if arrays.keys() >= CSR_PARTS:
+        try:
+            parts = arrays["data"], arrays["indices"], arrays["indptr"]
+            X = scipy.sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
+            X.check_format(full_check=True)
+        except (ValueError, TypeError) as error:
+            raise DataFileError(f"{name} holds parts that make no sparse array: {error}") from error
+        return _sparse_frame(X, target, name)
+    if "X" in arrays and arrays["X"].ndim == 2:
+        X = arrays["X"]
+        frame = pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])])
+        if target is not None:
+            _check_target(target, len(frame), name)
+            frame[TARGET] = target
+        return frame
+    shapes = {array.shape for array in arrays.values()}
+    if len(shapes) == 1 and len(shapes.pop()) == 1:
+        return pd.DataFrame(arrays)
+    held = ", ".join(f"{key} {array.shape}" for key, array in arrays.items()) or "nothing"
+    raise DataFileError(
+        f"{name} holds {held}, but a table is X (rows, columns) with y (rows), the parts of a sparse array "
+        "(data, indices, indptr, shape) with y, or arrays of one dimension and one length."
+    )
+
+
+def _check_target(target: np.ndarray, rows: int, name: str) -> None:
+    if target.shape != (rows,):
+        raise DataFileError(f"{name} holds y of shape {target.shape}, but X has {rows:,} rows.")
+
+
+def read_svmlight(source: Any, name: str) -> pd.DataFrame:
+    """Read lines of a label and index:value pairs.
+
+    Parameters
+    ----------
+    source : path or binary file
+    name : str
+        What to call it in messages.
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        # Indices are kept as they are, since whether they begin at 0 or 1 cannot be told from a part.
+        X, y = load_svmlight_file(str(source) if isinstance(source, Path) else source, zero_based=True)
+    except (ValueError, EOFError) as error:
+        raise DataFileError(f"{name} is not an svmlight file: {error}") from error
+    if X.shape[0] == 0:
+        raise DataFileError(f"{name} is empty, but lines of a label and index:value pairs are needed.")
+    return _sparse_frame(scipy.sparse.csr_array(X), y, name)
+
+
+def _sparse_frame(X: scipy.sparse.csr_array, target: np.ndarray | None, name: str) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.DataFrame.sparse.from_spmatrix(X, columns=[f"x{column}" for column in range(X.shape[1])])
+    if target is not None:
+        _check_target(target, len(frame), name)
+        frame.insert(0, TARGET, target)
+    return frame
