@@ -185,7 +185,8 @@ class _BudgetPath(BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row with the network of the chosen budget."""
-        return self.network_.predict(self._checked(X))
+        X = self._checked(X)
+        return self.network_.predict(X)
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "network_")
@@ -364,11 +365,13 @@ class SparseMLPClassifierCV(ClassifierMixin, _BudgetPath):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Give a number for every row: above zero speaks for the second of two classes."""
-        return self.network_.decision_function(self._checked(X))
+        X = self._checked(X)
+        return self.network_.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Give the probability of each class for every row."""
-        return self.network_.predict_proba(self._checked(X))
+        X = self._checked(X)
+        return self.network_.predict_proba(X)
 
 
 def choose(means: np.ndarray, errors: np.ndarray, rule: str) -> tuple[int, int]:

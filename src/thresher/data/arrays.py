@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,9 @@ def read_npz(source: Any, name: str) -> pd.DataFrame:
         What to call it in messages.
     """
     try:
-        with np.load(source, allow_pickle=False) as file:
+        # NumPy leaves a path that is no archive open.
+        opened = source.open("rb") if isinstance(source, Path) else nullcontext(source)
+        with opened as content, np.load(content, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError) as error:
         raise DataFileError(f"{name} is not an NPZ file of plain arrays: {error}") from error
