@@ -106,7 +106,7 @@ def test_the_model_encodes_raw_tables_by_itself(target: str, folder: Path) -> No
     result = invoke("predict", folder / f"{target}.thresher", folder / "table.csv", "--json")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
-    assert found["score"]["value"] > 0.9
+    assert found["score"]["value"] > 0.8
     assert found["score"]["measure"] == ("accuracy" if target == "dear" else "R2")
     assert len(found["predictions"]["prediction"]) == 90
 
