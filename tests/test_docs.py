@@ -104,8 +104,10 @@ def thresher_problems(arguments: list[str]) -> list[str]:
     if arguments[0] not in group.commands:
         return arguments[:1]
     command, rest = group.commands[arguments[0]], arguments[1:]
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
-    unknown = [word for word in rest if word.startswith("-") and word.split("=")[0] not in options]
+    names = ((*parameter.opts, *parameter.secondary_opts) for parameter in command.params)
+    options = {"--help"}.union(*names)
+    # A dash alone is standard input or output.
+    unknown = [word for word in rest if word.startswith("-") and word.split("=")[0] not in {*options, "-"}]
     if arguments[0] == "reproduce" and (not rest or rest[0] not in {*EXPERIMENTS, "NAME", "--help"}):
         unknown.append(rest[0] if rest else "reproduce without an experiment")
     return unknown

@@ -13,7 +13,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    # Help drawn in panels takes twice as long to appear: it loads a parser of Markdown and a highlighter of code.
+    # Help drawn in panels takes twice as long to appear: it loads a Markdown parser and a highlighter.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
