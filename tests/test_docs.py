@@ -17,6 +17,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+import thresher
+
 ROOT = Path(__file__).resolve().parents[1]
 WITH_CODE = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*WITH_CODE, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -211,3 +213,17 @@ def test_the_command_line_answers_as_the_readme_says() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "to run" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(ROOT / "docs"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    reference = (tmp_path / "api.html").read_text(encoding="utf-8")
+    for name in thresher.__all__:
+        assert name.startswith("_") or f"thresher.{name}" in reference, name

@@ -19,6 +19,7 @@ PRINTED = {
     "formula_from_data": "relu(0.2*minutes - 20)",
     "pipeline_grid_search": "accuracy on held-out rows: 0.9",
     "raw_table": "frame=carbon",
+    "recover_planted": "planted 12 weights, found 12",
 }
 
 
@@ -40,6 +41,6 @@ def test_an_example_runs(path: Path, tmp_path: Path) -> None:
 
 
 def test_every_example_says_how_to_run_it() -> None:
-    assert len(EXAMPLES) >= 5
+    assert len(EXAMPLES) >= 6
     for path in EXAMPLES:
         assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")

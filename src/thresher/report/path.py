@@ -59,7 +59,7 @@ def plot_path(path: Any) -> Figure:
     ticks = _apart(budgets)
     axes.set_xticks(ticks, labels=[f"{tick:,}" for tick in ticks])
     _limit(axes, means, errors, path.scores_)
-    axes.legend(loc="lower right", fontsize=9)
+    axes.legend(loc="lower right", fontsize=9, frameon=True, facecolor="white", edgecolor="none")
     return figure
 
 
