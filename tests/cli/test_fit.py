@@ -214,6 +214,8 @@ TABLES = {
         ("mixed", ("--budget", "0"), "--budget '0', but it takes a whole number of 1 or more"),
         ("mixed", ("--budget", "some"), "--budget 'some'"),
         ("mixed", ("--hidden", "5,x"), "--hidden 'x'"),
+        ("mixed", ("--alpha", "-1"), "--alpha '-1', but it takes a number of 0 or more"),
+        ("mixed", ("--alpha", "much"), "--alpha 'much'"),
         ("mixed", ("--test-share", "1"), "--test-share '1', but it takes a number"),
         ("mixed", ("--task", "regresion"), "Did you mean regression?"),
         ("mixed", ("--missing", "men"), "Did you mean mean?"),

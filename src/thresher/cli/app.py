@@ -104,6 +104,9 @@ def fit(
         str | None, typer.Option(help="Columns to take as text, between commas.", metavar="LIST")
     ] = None,
     solver: Annotated[str, typer.Option(help="auto or paper.", metavar="NAME")] = "auto",
+    alpha: Annotated[
+        str | None, typer.Option(help="Penalty on large weights, such as 0.3.", metavar="NUMBER")
+    ] = None,
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Fit a dense network and a linear model as well.")
     ] = True,
@@ -121,7 +124,7 @@ def fit(
 
     with reported(debug, "A model is written once its fit has ended. Run it again with:"):
         from thresher.cli.fit import FitChoices, run_fit
-        from thresher.cli.values import names, one_of, share, whole_number, widths
+        from thresher.cli.values import names, number, one_of, share, whole_number, widths
 
         choices = FitChoices(
             data=data,
@@ -136,6 +139,7 @@ def fit(
             ignore=names(ignore) or (),
             text=names(text) or (),
             solver=solver,
+            alpha=None if alpha is None else number("--alpha", alpha),
             seed=whole_number("--seed", seed, least=0),
             compare=compare,
         )

@@ -40,6 +40,7 @@ class FitChoices:
     ignore: tuple[str, ...]
     text: tuple[str, ...]
     solver: str
+    alpha: float | None
     seed: int
     compare: bool
 
@@ -146,6 +147,7 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> Any:
             choices.budget,
             _hidden(choices),
             solver=choices.solver,
+            alpha=choices.alpha,
             random_state=choices.seed,
             callback=show,
         )
@@ -170,7 +172,13 @@ def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> Any:
             where = "all rows" if fold is None else f"fold {fold + 1} of {record['folds']}"
             table.update(rows, f"budget {budget:,}, {where}")
 
-        model = kind(hidden=_hidden(choices), solver=choices.solver, random_state=choices.seed, callback=show)
+        model = kind(
+            hidden=_hidden(choices),
+            solver=choices.solver,
+            alpha=choices.alpha,
+            random_state=choices.seed,
+            callback=show,
+        )
         return _trained(model, ready)
 
 

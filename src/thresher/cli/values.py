@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from difflib import get_close_matches
 
 from thresher.errors import ParameterError
@@ -61,6 +62,20 @@ def widths(option: str, text: str) -> tuple[int, ...]:
     return tuple(whole_number(option, part.strip(), least=1) for part in text.split(","))
 
 
+def number(option: str, text: str) -> float:
+    """Read a number of 0 or more.
+
+    Examples
+    --------
+    >>> number("--alpha", "0.3")
+    0.3
+    """
+    value = _real(text)
+    if not 0 <= value < math.inf:
+        raise ParameterError(f"{option} {text!r}, but it takes a number of 0 or more.")
+    return value
+
+
 def share(option: str, text: str) -> float:
     """Read a share of 0 or more and less than 1.
 
@@ -69,10 +84,7 @@ def share(option: str, text: str) -> float:
     >>> share("--test-share", "0.25")
     0.25
     """
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = _real(text)
     if not 0 <= value < 1:
         raise ParameterError(f"{option} {text!r}, but it takes a number of 0 or more and less than 1.")
     return value
@@ -91,6 +103,14 @@ def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:
         hint = f" Did you mean {close[0]}?" if close else ""
         raise ParameterError(f"{option} {text!r}, but it takes one of {', '.join(allowed)}.{hint}")
     return text
+
+
+def _real(text: str) -> float:
+    """Give the number that a text says, NaN if it says none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _is_whole(text: str, least: int) -> bool:
