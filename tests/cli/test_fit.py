@@ -78,12 +78,23 @@ def test_the_document_has_all_of_it(houses: Path, tmp_path: Path) -> None:
 
 def test_a_budget_can_be_chosen(houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.path.BUDGETS", (2, 4))
-    options = ("--budget", "auto", "--hidden", "2", "--no-compare", "--out", tmp_path / "m.thresher")
+    options = ("--budget", "auto", "--hidden", "1", "--no-compare", "--out", tmp_path / "m.thresher")
     found = document(houses, "--target", "price", "--ignore", "dear", *options)
     assert found["budget"] in found["path"]["budgets"] == [2, 4]
     assert np.shape(found["path"]["scores"]) == (2, 5)
     assert found["peers"] == []
     assert found["nonzeros"] <= found["budget"]
+    shown = invoke(houses, "--target", "price", "--ignore", "dear", *options).stdout
+    assert "Cross-validated on 5 folds" in shown
+    assert "chosen" in shown
+
+
+def test_a_table_may_come_through_a_pipe(houses: Path, tmp_path: Path) -> None:
+    args = ["fit", "-", "--target", "price", "--ignore", "dear", *QUICK, "--no-compare", "--json"]
+    args += ["--out", str(tmp_path / "m.thresher")]
+    result = CliRunner().invoke(app, args, prog_name="thresher", input=houses.read_text())
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["rows"]["train"] == 64
 
 
 @pytest.mark.parametrize("kind", ["tsv", "parquet", "npz", "svmlight", "sparse npz"])

@@ -118,11 +118,8 @@ def _announce(ready: Prepared) -> None:
 
 
 def _fit(choices: FitChoices, ready: Prepared, shown: bool) -> Fitted:
-    began = time.perf_counter()
-    model = (
-        _fitted_path(choices, ready, shown) if choices.budget is None else _fitted_once(choices, ready, shown)
-    )
-    seconds = round(time.perf_counter() - began, 3)
+    fit = _fitted_path if choices.budget is None else _fitted_once
+    model, seconds = fit(choices, ready, shown)
     # Before the peers, which may take longer than the fit.
     annotated(model.network_, ready.encoding.features, ready.details()).save(choices.out)
     if ready.y_test is None:
@@ -131,7 +128,7 @@ def _fit(choices: FitChoices, ready: Prepared, shown: bool) -> Fitted:
     return Fitted(model, score, seconds, _peers(choices, ready, shown) if choices.compare else ())
 
 
-def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> Any:
+def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any, float]:
     from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
 
     records: list[tuple[str, ...]] = []
@@ -154,7 +151,7 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> Any:
         return _trained(model, ready)
 
 
-def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> Any:
+def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any, float]:
     from thresher.path import SparseMLPClassifierCV, SparseMLPRegressorCV
 
     scores: dict[int, list[float]] = {}
@@ -186,15 +183,16 @@ def _hidden(choices: FitChoices) -> int | tuple[int, ...]:
     return choices.hidden[0] if len(choices.hidden) == 1 else choices.hidden
 
 
-def _trained(model: Any, ready: Prepared) -> Any:
-    """Fit a model; Ctrl-C ends the command, not only the fit."""
+def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
+    """Fit a model, and give the seconds it took; Ctrl-C ends the command, not only the fit."""
+    began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
         try:
             model.fit(ready.X, ready.y)
         except InterruptedFitWarning:
             raise KeyboardInterrupt from None
-    return model
+    return model, round(time.perf_counter() - began, 3)
 
 
 def _peers(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Peer, ...]:
@@ -218,7 +216,9 @@ def _print(choices: FitChoices, ready: Prepared, fitted: Fitted) -> None:
     from thresher.experiments import Table
 
     model = fitted.model
-    budget = model.budget if choices.budget is not None else model.budget_
+    budget = model.budget_ if choices.budget is None else choices.budget
+    if choices.budget is None:
+        _print_path(model, _measure(ready))
     rows: list[tuple[Any, ...]] = [
         (f"Thresher, budget {budget:,}", model.nonzeros_, fitted.score, fitted.seconds)
     ]
@@ -229,6 +229,18 @@ def _print(choices: FitChoices, ready: Prepared, fitted: Fitted) -> None:
     note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {model.status_}"
     print_table(Table(f"{ready.target}: {_measure(ready)} on {tested}", columns, tuple(rows), note))
     typer.echo(f"wrote {choices.out}")
+
+
+def _print_path(path: Any, measure: str) -> None:
+    from thresher.experiments import Table
+
+    rows = tuple(
+        (int(budget), float(mean), float(error), "chosen" if budget == path.budget_ else "")
+        for budget, mean, error in zip(path.budgets_, path.mean_scores_, path.standard_errors_, strict=True)
+    )
+    columns = ("budget", f"mean {measure}", "standard error", "")
+    note = "The smallest budget within one standard error of the best."
+    print_table(Table(f"Cross-validated on {path.scores_.shape[1]} folds", columns, rows, note))
 
 
 def _document(choices: FitChoices, ready: Prepared, fitted: Fitted) -> dict[str, Any]:
