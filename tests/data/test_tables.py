@@ -68,6 +68,13 @@ def test_dense_arrays_become_numbered_columns(tmp_path: Path) -> None:
     assert frame["x1"].tolist() == [1.0, 3.0, 5.0]
 
 
+def test_several_targets_are_several_columns(tmp_path: Path) -> None:
+    np.savez(tmp_path / "table.npz", X=np.ones((3, 1)), y=np.arange(6.0).reshape(3, 2))
+    frame = read_table(tmp_path / "table.npz")
+    assert frame.columns.tolist() == ["x0", "y0", "y1"]
+    assert frame["y1"].tolist() == [1.0, 3.0, 5.0]
+
+
 @pytest.mark.parametrize("kind", ["npz", "svmlight"])
 def test_sparse_files_stay_sparse(kind: str, tmp_path: Path) -> None:
     X = scipy.sparse.random_array((7, 50), density=0.1, rng=np.random.default_rng(0), format="csr")

@@ -56,10 +56,7 @@ def _frame_of_arrays(arrays: dict[str, np.ndarray], name: str) -> pd.DataFrame:
     if "X" in arrays and arrays["X"].ndim == 2:
         X = arrays["X"]
         frame = pd.DataFrame(X, columns=[f"x{column}" for column in range(X.shape[1])])
-        if target is not None:
-            _check_target(target, len(frame), name)
-            frame[TARGET] = target
-        return frame
+        return _with_target(frame, target, name)
     shapes = {array.shape for array in arrays.values()}
     if len(shapes) == 1 and len(shapes.pop()) == 1:
         return pd.DataFrame(arrays)
@@ -70,9 +67,17 @@ def _frame_of_arrays(arrays: dict[str, np.ndarray], name: str) -> pd.DataFrame:
     )
 
 
-def _check_target(target: np.ndarray, rows: int, name: str) -> None:
-    if target.shape != (rows,):
-        raise DataFileError(f"{name} holds y of shape {target.shape}, but X has {rows:,} rows.")
+def _with_target(frame: pd.DataFrame, target: np.ndarray | None, name: str) -> pd.DataFrame:
+    """Add the target as the column y, or as y0, y1, ... where there are several."""
+    if target is None:
+        return frame
+    if target.ndim not in (1, 2) or len(target) != len(frame):
+        raise DataFileError(f"{name} holds y of shape {target.shape}, but X has {len(frame):,} rows.")
+    if target.ndim == 1:
+        frame[TARGET] = target
+    for number in range(target.shape[1] if target.ndim == 2 else 0):
+        frame[f"{TARGET}{number}"] = target[:, number]
+    return frame
 
 
 def read_svmlight(source: Any, name: str) -> pd.DataFrame:
@@ -100,7 +105,4 @@ def _sparse_frame(X: scipy.sparse.csr_array, target: np.ndarray | None, name: st
     import pandas as pd
 
     frame = pd.DataFrame.sparse.from_spmatrix(X, columns=[f"x{column}" for column in range(X.shape[1])])
-    if target is not None:
-        _check_target(target, len(frame), name)
-        frame.insert(0, TARGET, target)
-    return frame
+    return _with_target(frame, target, name)
