@@ -129,6 +129,8 @@ class _BudgetPath(BaseEstimator):
             with warnings.catch_warnings():
                 # Ctrl-C ends the whole path, not only the fit that it meets.
                 warnings.simplefilter("error", InterruptedFitWarning)
+                # A budget too small for any path through the network is a fair try; its score tells.
+                warnings.filterwarnings("ignore", message="no input reaches an output")
                 try:
                     model.fit(X, y)
                 except InterruptedFitWarning:
