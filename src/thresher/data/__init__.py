@@ -3,6 +3,7 @@
 - :mod:`thresher.data.planted` draws sparse networks and the data they label.
 - :mod:`thresher.data.mnist` reads the MNIST files and splits them as the paper does.
 - :mod:`thresher.data.folder` finds the data folder.
+- :mod:`thresher.data.tables` reads tables; :mod:`thresher.data.prepared` makes them ready to train on.
 
 Import names from the modules themselves. Nothing here needs torch.
 """

@@ -146,11 +146,12 @@ def as_texts(column: pd.Series) -> np.ndarray:
     >>> as_texts(pd.Series([3.0, None, 2.5])).tolist()
     ['3', None, '2.5']
     """
-    import pandas as pd
+    cells, present = column.astype(object).to_numpy(), column.notna().to_numpy()
+    return np.array(
+        [_text(cell) if there else None for cell, there in zip(cells, present, strict=True)], dtype=object
+    )
 
-    texts = np.full(len(column), None, dtype=object)
-    for place in np.flatnonzero(column.notna().to_numpy()):
-        cell = column.iloc[place]
-        whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
-        texts[place] = str(int(cell)) if whole and not pd.isna(cell) else str(cell)
-    return texts
+
+def _text(cell: Any) -> str:
+    whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
+    return str(int(cell)) if whole else str(cell)
