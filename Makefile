@@ -6,7 +6,7 @@ INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format bench results clean
+.PHONY: help demo test lint format bench results docs clean
 
 help:
 	@echo "make demo     plant a sparse network, recover it, fit two small datasets"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint     check style, formatting and types"
 	@echo "make format   put the source into its one format"
 	@echo "make bench    measure speed and memory"
+	@echo "make docs     build the documentation into docs/_build"
 	@echo "make results  run the long experiments and write results/"
 	@echo "make clean    remove caches and build products (.venv and results/ stay)"
 
@@ -50,6 +51,10 @@ results: $(INSTALLED)
 	$(BIN)/python -m thresher reproduce theorem --out results/theory
 	$(BIN)/python -m thresher reproduce certificates --out results/theory
 
+docs: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+
 clean:
-	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf docs/_build build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,7 @@ from typing import Any
 
 from measuring import Measurement, Options
 
-BENCHMARKS = ("gemm", "literal", "memory", "export", "separation")
+BENCHMARKS = ("gemm", "literal", "memory", "export", "separation", "data_sets", "start_up")
 COLUMNS = ("what", "measured", "bar", "")
 
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str] | None) -> tuple[list[str], Options, bool]:
     """Read the command line."""
     parser = argparse.ArgumentParser(
-        description="Measure speed and memory against peers and limits.",
+        description="Measure speed, memory and accuracy against peers and limits.",
         epilog="Example: python benchmarks/run.py gemm --threads 1",
     )
     parser.add_argument(

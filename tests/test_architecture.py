@@ -33,6 +33,7 @@ FLOW = (
     {"parameters"},
     {"fitting"},
     {"estimators"},
+    {"path"},
     {"theory", "baselines"},
     {"experiments"},
     {"report"},

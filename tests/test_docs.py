@@ -17,6 +17,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+import thresher
+
 ROOT = Path(__file__).resolve().parents[1]
 WITH_CODE = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*WITH_CODE, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]
@@ -104,8 +106,10 @@ def thresher_problems(arguments: list[str]) -> list[str]:
     if arguments[0] not in group.commands:
         return arguments[:1]
     command, rest = group.commands[arguments[0]], arguments[1:]
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
-    unknown = [word for word in rest if word.startswith("-") and word.split("=")[0] not in options]
+    names = ((*parameter.opts, *parameter.secondary_opts) for parameter in command.params)
+    options = {"--help"}.union(*names)
+    # A dash alone is standard input or output.
+    unknown = [word for word in rest if word.startswith("-") and word.split("=")[0] not in {*options, "-"}]
     if arguments[0] == "reproduce" and (not rest or rest[0] not in {*EXPERIMENTS, ALL, "NAME", "--help"}):
         unknown.append(rest[0] if rest else "reproduce without an experiment")
     return unknown
@@ -209,3 +213,17 @@ def test_the_command_line_answers_as_the_readme_says() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "to run" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(ROOT / "docs"), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    reference = (tmp_path / "api.html").read_text(encoding="utf-8")
+    for name in thresher.__all__:
+        assert name.startswith("_") or f"thresher.{name}" in reference, name

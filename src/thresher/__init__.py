@@ -14,6 +14,8 @@ from thresher._version import __version__
 if TYPE_CHECKING:
     from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
     from thresher.network import Network
+    from thresher.path import SparseMLPClassifierCV, SparseMLPRegressorCV
+    from thresher.report.path import plot_path
     from thresher.solvers.iht import iht
     from thresher.theory.certificate import certify
     from thresher.versions import show_versions
@@ -21,19 +23,25 @@ if TYPE_CHECKING:
 _HOMES = {
     "Network": "thresher.network",
     "SparseMLPClassifier": "thresher.estimators",
+    "SparseMLPClassifierCV": "thresher.path",
     "SparseMLPRegressor": "thresher.estimators",
     "certify": "thresher.theory.certificate",
+    "SparseMLPRegressorCV": "thresher.path",
     "iht": "thresher.solvers.iht",
+    "plot_path": "thresher.report.path",
     "show_versions": "thresher.versions",
 }
 
 __all__ = [
     "Network",
     "SparseMLPClassifier",
+    "SparseMLPClassifierCV",
     "SparseMLPRegressor",
+    "SparseMLPRegressorCV",
     "__version__",
     "certify",
     "iht",
+    "plot_path",
     "show_versions",
 ]
 

@@ -37,6 +37,8 @@ def modules_after(*args: str) -> set[str]:
     [
         ("--help",),
         ("demo", "--help"),
+        ("fit", "--help"),
+        ("predict", "--help"),
         ("reproduce", "--help"),
         ("inspect", "--help"),
         ("export", "--help"),
@@ -50,14 +52,17 @@ def test_help_and_lists_load_nothing_heavy(args: tuple[str, ...]) -> None:
     assert modules_after(*args) == set()
 
 
-@pytest.mark.parametrize("command", [(), ("demo",), ("reproduce",), ("report",), ("inspect",), ("export",)])
+COMMANDS = ("demo", "fit", "predict", "reproduce", "report", "inspect", "export", "certify")
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
 def test_every_help_has_an_example(command: tuple[str, ...]) -> None:
     result = invoke(*command, "--help")
     assert result.exit_code == 0
     assert f"Example: {' '.join(('thresher', *command))}" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "reproduce"])
+@pytest.mark.parametrize("command", ["demo", "fit", "reproduce"])
 def test_every_command_has_the_common_options(command: str) -> None:
     text = invoke(command, "--help").stdout
     for option in ("--json", "--quiet", "--debug", "--out", "--seed"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from difflib import get_close_matches
+
 from thresher.errors import ParameterError
 
 
@@ -59,6 +62,68 @@ def one_of_two(option: str, text: str | None, other: str, other_text: str | None
     if text is not None and other_text is not None:
         raise ParameterError(f"{option} and {other} are the same. Use one of them.")
     return text if text is not None else other_text
+
+
+def widths(option: str, text: str) -> tuple[int, ...]:
+    """Read the widths of layers between commas; equal ones stay.
+
+    Examples
+    --------
+    >>> widths("--hidden", "50,50")
+    (50, 50)
+    """
+    return tuple(whole_number(option, part.strip(), least=1) for part in text.split(","))
+
+
+def number(option: str, text: str) -> float:
+    """Read a number of 0 or more.
+
+    Examples
+    --------
+    >>> number("--alpha", "0.3")
+    0.3
+    """
+    value = _real(text)
+    if not 0 <= value < math.inf:
+        raise ParameterError(f"{option} {text!r}, but it takes a number of 0 or more.")
+    return value
+
+
+def share(option: str, text: str) -> float:
+    """Read a share of 0 or more and less than 1.
+
+    Examples
+    --------
+    >>> share("--test-share", "0.25")
+    0.25
+    """
+    value = _real(text)
+    if not 0 <= value < 1:
+        raise ParameterError(f"{option} {text!r}, but it takes a number of 0 or more and less than 1.")
+    return value
+
+
+def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:
+    """Read one of several words.
+
+    Examples
+    --------
+    >>> one_of("--missing", "drop", ("error", "drop"))
+    'drop'
+    """
+    if text not in allowed:
+        close = get_close_matches(text, allowed, 1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ParameterError(f"{option} {text!r}, but it takes one of {', '.join(allowed)}.{hint}")
+    return text
+
+
+def _real(text: str) -> float:
+    """Give the number that a text says, NaN if it says none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _is_whole(text: str, least: int) -> bool:

@@ -6,6 +6,7 @@
 - :mod:`thresher.data.images` turns images into regression problems by Fourier features.
 - :mod:`thresher.data.folder` finds the data folder.
 - :mod:`thresher.data.fetch` fills it from OpenML, where that is asked for.
+- :mod:`thresher.data.tables` reads tables; :mod:`thresher.data.prepared` makes them ready to train on.
 
 Import names from the modules themselves. Nothing here needs torch.
 """

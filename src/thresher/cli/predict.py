@@ -1,0 +1,201 @@
+"""`thresher predict`: a table with the predictions of a model added to it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+
+from thresher._version import __version__
+from thresher.cli.fit import check_can_write
+from thresher.cli.model import details_of, encoding_of
+from thresher.cli.screen import print_json
+from thresher.data.encoding import complete_rows
+from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
+from thresher.errors import DataError, DataFileError, ParameterError
+from thresher.files import write_whole
+from thresher.network import Network
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """What was predicted: columns by name, None where a row lacks a value."""
+
+    columns: dict[str, list[Any]]
+    notes: list[str]
+    score: dict[str, Any] | None
+
+
+def run_predict(
+    model: str, data: str, out: str, *, column: str, probabilities: bool, as_json: bool, quiet: bool
+) -> None:
+    """Predict every row of a table, and write the table with the predictions.
+
+    Parameters
+    ----------
+    model, data : str
+        A model file, and a table or ``-``.
+    out : str
+        Where to, or ``-`` for standard output.
+    column : str
+        Name of the column to add.
+    probabilities : bool
+        Whether to add the probability of each class.
+    as_json, quiet : bool
+        As on the command line.
+    """
+    if out != STANDARD_INPUT:
+        check_can_write(Path(out))
+        _check_kind(Path(out))
+    network = Network.load(model)
+    table = open_table(data)
+    frame = table.frame()
+    predicted = _predict(network, frame, column, probabilities)
+    if not quiet:
+        for note in predicted.notes:
+            typer.echo(note, err=True)
+    written = None if out == STANDARD_INPUT else out
+    if written is not None:
+        _write(Path(out), table, frame, predicted)
+    if as_json:
+        print_json(_document(model, data, written, len(frame), predicted))
+    elif written is None:
+        sys.stdout.write(_text(table, frame, predicted, ",", original=True))
+
+
+def _check_kind(path: Path) -> None:
+    if path.suffix.lower() not in (*SEPARATORS, ".parquet"):
+        raise DataFileError(
+            f"{path} ends in {path.suffix!r}, but tables are written as .csv, .tsv or .parquet."
+        )
+
+
+def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: bool) -> Predicted:
+    if column in frame.columns:
+        raise ParameterError(f"--column {column!r} is already in the table: choose another name.")
+    encoding = encoding_of(network)
+    X = encoding.filled(encoding.matrix(frame))
+    complete = complete_rows(X)
+    notes = [
+        f"{count:,} rows hold a text in column {name!r} that was not there when the model was fitted."
+        for name, count in encoding.unknown_texts(frame).items()
+    ]
+    if not complete.all():
+        if encoding.missing != "drop":
+            encoding.refuse_missing(X, np.arange(len(frame)))
+        notes.append(f"{(~complete).sum():,} rows lack a value and get no prediction.")
+    rows = X[complete]
+    answers = network.predict(rows)
+    columns = {column: _spread_out(answers, complete)}
+    if probabilities:
+        if network.classes is None:
+            raise ParameterError("--probabilities needs classes, but this model predicts numbers.")
+        shares = network.predict_proba(rows)
+        for place, label in enumerate(network.classes.tolist()):
+            columns[f"P({label})"] = _spread_out(shares[:, place], complete)
+    score = _score(network, frame, answers, complete)
+    if score is not None:
+        notes.append(
+            f"{score['measure']} {score['value']:.4f} on {score['rows']:,} rows that hold the target."
+        )
+    return Predicted(columns, notes, score)
+
+
+def _spread_out(values: np.ndarray, complete: np.ndarray) -> list[Any]:
+    """Put the values of complete rows into all rows, None elsewhere."""
+    if values.ndim > 1:
+        raise DataError(f"the model predicts {values.shape[1]} columns, and a table takes one: use Python.")
+    spread = np.full(len(complete), None, dtype=object)
+    spread[complete] = values.tolist()
+    return list(spread)
+
+
+def _score(
+    network: Network, frame: pd.DataFrame, answers: np.ndarray, complete: np.ndarray
+) -> dict[str, Any] | None:
+    """Score predictions where the table holds the target as the model knows it."""
+    from thresher.data.targets import read_target
+
+    name = details_of(network).get("target")
+    if not isinstance(name, str) or name not in frame.columns:
+        return None
+    try:
+        told = read_target(frame[name], "regression" if network.classes is None else "classification")
+    except DataError:
+        return None
+    both = told.present & complete
+    if not both.any():
+        return None
+    truth, guess = told.values[both], answers[told.present[complete]]
+    if network.classes is not None:
+        return {"measure": "accuracy", "value": float((truth == guess).mean()), "rows": int(both.sum())}
+    rest = float(np.square(truth - truth.mean()).sum())
+    if rest == 0:
+        return None
+    value = 1.0 - float(np.square(truth - guess).sum()) / rest
+    return {"measure": "R2", "value": value, "rows": int(both.sum())}
+
+
+def _write(path: Path, table: TableFile, frame: pd.DataFrame, predicted: Predicted) -> None:
+    try:
+        if path.suffix.lower() == ".parquet":
+            content = io.BytesIO()
+            frame.assign(**predicted.columns).to_parquet(content, index=False)
+            write_whole(path, content.getvalue())
+        else:
+            separator = SEPARATORS[path.suffix.lower()]
+            write_whole(path, _text(table, frame, predicted, separator, original=False).encode("utf-8"))
+    except ImportError as error:
+        raise DataFileError(f"{path}: writing Parquet needs pyarrow. Install it, or write .csv.") from error
+    except OSError as error:
+        raise DataFileError(f"{path} cannot be written ({error.strerror or error}).") from error
+
+
+def _text(table: TableFile, frame: pd.DataFrame, predicted: Predicted, separator: str, original: bool) -> str:
+    """Write all cells as they came, with new ones after them; wide formats give the new columns only.
+
+    With `original` the separator is that of the table, where it has one.
+    """
+    text = io.StringIO()
+    if table.is_text:
+        separator = table.separator() if original else separator
+        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+        lines = table.rows()
+        writer.writerow([*next(lines), *predicted.columns])
+        added = zip(*predicted.columns.values(), strict=True)
+        writer.writerows([*cells, *map(_cell, new)] for cells, new in zip(lines, added, strict=True))
+    elif table.kind == "parquet":
+        frame.assign(**predicted.columns).to_csv(text, sep=separator, index=False, lineterminator="\n")
+    else:
+        writer = csv.writer(text, delimiter=separator, lineterminator="\n")
+        writer.writerow(predicted.columns)
+        writer.writerows(map(_cell, new) for new in zip(*predicted.columns.values(), strict=True))
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+def _document(model: str, data: str, out: str | None, rows: int, predicted: Predicted) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "model": model,
+        "data": data,
+        "rows": rows,
+        "predictions": predicted.columns,
+        "score": predicted.score,
+        "notes": predicted.notes,
+        "out": out,
+    }

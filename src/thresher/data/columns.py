@@ -1,0 +1,157 @@
+"""What a column of a table holds: numbers or text, never both."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresher.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Names listed in a message.
+LISTED = 8
+
+
+def check_columns(frame: pd.DataFrame, names: tuple[str, ...], option: str) -> None:
+    """Refuse names of columns that a table does not have.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    names : tuple of str
+    option : str
+        Where the names came from, for the message.
+    """
+    for name in names:
+        if name not in frame.columns:
+            raise ParameterError(
+                f"{option} {name!r}, but the table has no such column.{did_you_mean(name, frame.columns)} "
+                f"Its columns are {listed(frame.columns)}."
+            )
+
+
+def did_you_mean(name: str, known: Any) -> str:
+    """Suggest the name that is closest, upper and lower case alike.
+
+    Examples
+    --------
+    >>> did_you_mean("Pries", ["price", "rooms"])
+    " Did you mean 'price'?"
+    """
+    folded: dict[str, str] = {str(other).strip().lower(): str(other) for other in known}
+    close = get_close_matches(name.strip().lower(), folded, 1)
+    return f" Did you mean {folded[close[0]]!r}?" if close else ""
+
+
+def listed(names: Any) -> str:
+    """List the first few names.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(range(1000))
+    ('a, b', '0, 1, 2, 3, 4, 5, 6, 7 and 992 more')
+    """
+    shown = ", ".join(str(name) for name in names[:LISTED])
+    return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED:,} more"
+
+
+def is_text(column: pd.Series) -> bool:
+    """Tell whether a column holds text; one without any value does not.
+
+    Raises
+    ------
+    DataError
+        When it holds text and numbers, naming the row, or something that is neither.
+    """
+    import pandas as pd
+
+    kind = column.dtype.kind if isinstance(column.dtype, np.dtype) else getattr(column.dtype, "kind", "O")
+    if pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype):
+        if kind == "c":
+            raise DataError(f"column {column.name!r} holds complex numbers: give real and imaginary parts.")
+        return False
+    if kind in "mM" or isinstance(column.dtype, (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)):
+        raise DataError(
+            f"column {column.name!r} holds {column.dtype}, but numbers or text are needed: convert it, or "
+            f"leave it out (--ignore {column.name})."
+        )
+    values = column.dropna()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        values = values.astype(column.dtype.categories.dtype)
+        if values.dtype != object and not pd.api.types.is_string_dtype(values.dtype):
+            return is_text(values.rename(column.name))
+    return len(values) > 0 and _cells_are_text(values)
+
+
+def _cells_are_text(values: pd.Series) -> bool:
+    """Look at cells one by one; numbers written as text count as numbers."""
+    import pandas as pd
+
+    strange = values[~values.map(lambda cell: isinstance(cell, (str, bool, int, float, np.generic)))]
+    if len(strange):
+        raise DataError(
+            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
+            f"but numbers or text are needed: convert it, or leave it out (--ignore {values.name})."
+        )
+    numbers = pd.to_numeric(values, errors="coerce").notna()
+    if numbers.all() or not numbers.any():
+        return not numbers.any()
+    rare = values[~numbers] if (~numbers).sum() <= numbers.sum() else values[numbers]
+    usual = values[numbers] if rare.index[0] not in numbers.index[numbers] else values[~numbers]
+    raise DataError(
+        f"column {values.name!r} mixes numbers and text: row {rare.index[0] + 1} holds {rare.iloc[0]!r}, row "
+        f"{usual.index[0] + 1} holds {usual.iloc[0]!r} (rows are counted from 1 after the header). Correct "
+        f"the cell (an empty one is a missing value), or take the column as text (--text {values.name}) or "
+        f"leave it out (--ignore {values.name})."
+    )
+
+
+def as_numbers(column: pd.Series) -> np.ndarray:
+    """Give a column of numbers as float64, NaN where a value is missing; infinity is refused.
+
+    Raises
+    ------
+    DataError
+        When it holds anything else, naming the row.
+    """
+    import pandas as pd
+
+    if is_text(column):
+        found = column.dropna()
+        raise DataError(
+            f"column {column.name!r} holds text, such as {found.iloc[0]!r} in row {found.index[0] + 1}, "
+            "where numbers are needed."
+        )
+    plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
+    values = pd.to_numeric(plain).to_numpy(dtype=np.float64, na_value=np.nan)
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise DataError(
+            f"column {column.name!r} holds {values[row]} in row {column.index[row] + 1}, but numbers must be "
+            "finite: correct it, or leave the cell empty."
+        )
+    return values
+
+
+def as_texts(column: pd.Series) -> np.ndarray:
+    """Give the cells of a column as text, None where a value is missing; 3.0 is written 3.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_texts(pd.Series([3.0, None, 2.5])).tolist()
+    ['3', None, '2.5']
+    """
+    cells, present = column.astype(object).to_numpy(), column.notna().to_numpy()
+    return np.array(
+        [_text(cell) if there else None for cell, there in zip(cells, present, strict=True)], dtype=object
+    )
+
+
+def _text(cell: Any) -> str:
+    whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
+    return str(int(cell)) if whole else str(cell)

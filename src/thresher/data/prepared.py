@@ -1,0 +1,169 @@
+"""From a table to matrices to train and test on: what is missing is treated, and rows are set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thresher.data.columns import check_columns
+from thresher.data.encoding import Encoding, complete_rows, learn_encoding
+from thresher.data.targets import Target, read_target
+from thresher.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table made ready.
+
+    Attributes
+    ----------
+    encoding : Encoding
+    target : str
+        Name of the target.
+    task : {"regression", "classification"}
+    why : str
+        What the task was told by.
+    X, y : arrays
+        What to train on.
+    X_test, y_test : arrays, optional
+        What to test on.
+    dropped : int
+        Rows left out because something was missing.
+    """
+
+    encoding: Encoding
+    target: str
+    task: str
+    why: str
+    X: Any
+    y: np.ndarray
+    X_test: Any | None
+    y_test: np.ndarray | None
+    dropped: int
+
+    def details(self) -> dict[str, Any]:
+        """Write what a model has to know of the table it came from, as plain values."""
+        return {
+            "target": self.target,
+            "task": self.task,
+            "spread": _spread(self.X),
+            "table": self.encoding.to_details(),
+        }
+
+
+def prepare(
+    frame: pd.DataFrame,
+    target: str,
+    *,
+    task: str = "auto",
+    missing: str = "error",
+    ignore: Sequence[str] = (),
+    text: Sequence[str] = (),
+    test: pd.DataFrame | None = None,
+    test_share: float = 0.2,
+    seed: int = 0,
+) -> Prepared:
+    """Turn a table into matrices.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    target : str
+        The column to predict.
+    task : {"auto", "regression", "classification"}
+    missing : {"error", "drop", "mean"}
+        What to do with rows that lack a value. A row that lacks its target can only be left out.
+    ignore, text : sequence of str
+        Columns to leave out, and to take as text.
+    test : DataFrame, optional
+        A table to test on; without it a share of the rows is set aside.
+    test_share : float
+        That share; 0 sets none aside.
+    seed : int
+        Which rows are set aside.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"size": range(20), "price": [size * 1.5 for size in range(20)]})
+    >>> ready = prepare(table, "price")
+    >>> ready.task, ready.X.shape, ready.X_test.shape
+    ('regression', (16, 1), (4, 1))
+    """
+    check_columns(frame, (target,), "--target")
+    encoding = learn_encoding(frame, target, missing=missing, ignore=ignore, text=text)
+    told = read_target(frame[target], task)
+    X, y, dropped = _present(encoding, encoding.matrix(frame), told, target)
+    if test is not None:
+        check_columns(test, (target,), "the table to test on needs the target")
+        answer = _like(read_target(test[target], told.task), told, target)
+        X_test, y_test, test_dropped = _present(encoding, encoding.matrix(test), answer, target)
+        dropped += test_dropped
+    elif test_share > 0:
+        X, X_test, y, y_test = _split(X, y, test_share, told.task, seed)
+    else:
+        X_test = y_test = None
+    encoding = encoding.with_means(X)
+    filled = None if X_test is None else encoding.filled(X_test)
+    return Prepared(
+        encoding, target, told.task, told.why, encoding.filled(X), y, filled, y_test, dropped=dropped
+    )
+
+
+def _present(encoding: Encoding, X: Any, told: Target, target: str) -> tuple[Any, np.ndarray, int]:
+    """Leave out rows as told, or refuse them."""
+    rows = np.arange(len(told.values))
+    if encoding.missing == "error":
+        if not told.present.all():
+            row = int(np.flatnonzero(~told.present)[0])
+            raise DataError(
+                f"the target {target!r} is missing in {(~told.present).sum():,} of {len(rows):,} rows, the "
+                f"first row {row + 1} after the header. Leave such rows out (--missing drop)."
+            )
+        encoding.refuse_missing(X, rows)
+    kept = told.present & (complete_rows(X) if encoding.missing == "drop" else True)
+    if not kept.any():
+        raise DataError(
+            f"no row is complete, so --missing drop leaves none of {len(rows):,}. Use --missing mean, or "
+            "leave out the columns that are mostly empty (--ignore)."
+        )
+    if kept.all():
+        return X, told.values, 0
+    return X[kept], told.values[kept], int((~kept).sum())
+
+
+def _like(answer: Target, told: Target, target: str) -> Target:
+    if answer.values.dtype.kind != told.values.dtype.kind:
+        raise DataError(
+            f"the target {target!r} holds {told.values[0]!r} in the first table and {answer.values[0]!r} in "
+            "the one to test on: give both of one kind."
+        )
+    return answer
+
+
+def _split(X: Any, y: np.ndarray, share: float, task: str, seed: int) -> Any:
+    """Set a share of the rows aside, of every class alike where each has rows enough."""
+    from sklearn.model_selection import train_test_split
+
+    counts = np.unique(y, return_counts=True)[1]
+    aside = round(share * len(y))
+    if not 1 <= aside < len(y):
+        raise DataError(
+            f"{len(y)} rows cannot be split with --test-share {share:g}: use 0 to train on all, or give more "
+            "rows."
+        )
+    even = task == "classification" and counts.min() >= 2 and len(counts) <= min(aside, len(y) - aside)
+    return train_test_split(X, y, test_size=aside, random_state=seed, stratify=y if even else None)
+
+
+def _spread(X: Any) -> list[float]:
+    """Give the standard deviation of every column, to six digits."""
+    means = np.asarray(X.mean(axis=0)).ravel()
+    squares = np.asarray((X * X).mean(axis=0)).ravel()
+    return [float(f"{value:.6g}") for value in np.sqrt(np.maximum(squares - means**2, 0.0))]

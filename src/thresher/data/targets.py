@@ -1,0 +1,120 @@
+"""The target of a table: which task it asks for, and its values as labels or numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from thresher.data.columns import as_numbers, as_texts, is_text
+from thresher.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TASKS = ("auto", "regression", "classification")
+
+# Whole numbers that take no more values than this are taken for the names of classes.
+FEW_NUMBERS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The target of a table.
+
+    Attributes
+    ----------
+    task : {"regression", "classification"}
+    why : str
+        What the task was told by, in words.
+    values : array of shape (n,)
+        Numbers, or labels: text, whole numbers or booleans. What stands in rows that are not `present` means
+        nothing.
+    present : boolean array of shape (n,)
+        Rows in which the target is there.
+    """
+
+    task: str
+    why: str
+    values: np.ndarray
+    present: np.ndarray
+
+    @property
+    def classes(self) -> int:
+        """How many different labels there are."""
+        return len(np.unique(self.values[self.present]))
+
+
+def read_target(column: pd.Series, task: str = "auto") -> Target:
+    """Tell what kind of task a target asks for, and read it.
+
+    Parameters
+    ----------
+    column : Series
+    task : {"auto", "regression", "classification"}
+        With "auto", text, yes-or-no and whole numbers of at most ten values are classes; anything else is
+        a number to predict.
+
+    Raises
+    ------
+    DataError
+        When no value is there, or values do not fit the task.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_target(pd.Series(["yes", "no", "yes"])).task
+    'classification'
+    >>> read_target(pd.Series([1.5, 2.25, 0.5])).task
+    'regression'
+    """
+    if task not in TASKS:
+        raise ParameterError(f"--task {task!r}, but it must be one of {', '.join(TASKS)}.")
+    present = column.notna().to_numpy()
+    if not present.any():
+        raise DataError(
+            f"the target {column.name!r} has no value in any of {len(column):,} rows: choose another column "
+            "(--target)."
+        )
+    if is_text(column):
+        if task == "regression":
+            raise DataError(
+                f"the target {column.name!r} holds text, such as {column[present].iloc[0]!r}, and regression "
+                "needs numbers: use --task classification."
+            )
+        return Target("classification", "the target is text", _text_labels(column), present)
+    values = as_numbers(column)
+    yes_or_no = column.dtype.kind == "b" or str(column.dtype) == "boolean"
+    found, why = _task_of(values[present], yes_or_no)
+    if task not in ("auto", found):
+        found, why = task, "as asked"
+    if found == "regression":
+        return Target(found, why, values, present)
+    return Target(found, why, _number_labels(column, values, present, yes_or_no), present)
+
+
+def _task_of(values: np.ndarray, yes_or_no: bool) -> tuple[str, str]:
+    if yes_or_no:
+        return "classification", "the target is true or false"
+    different = len(np.unique(values))
+    if (values == np.floor(values)).all() and different <= FEW_NUMBERS:
+        return "classification", f"the target holds whole numbers of {different} different values"
+    return "regression", f"the target holds numbers of {different:,} different values"
+
+
+def _text_labels(column: pd.Series) -> np.ndarray:
+    return np.array(["" if text is None else text for text in as_texts(column)])
+
+
+def _number_labels(column: pd.Series, values: np.ndarray, present: np.ndarray, yes_or_no: bool) -> np.ndarray:
+    filled = np.where(present, values, 0.0)
+    if yes_or_no:
+        return filled.astype(bool)
+    if not (filled == np.floor(filled)).all():
+        row = int(np.flatnonzero(filled != np.floor(filled))[0])
+        raise DataError(
+            f"the target {column.name!r} holds {filled[row]:g} in row {row + 1}, which is no name of a "
+            "class: use --task regression, or text for the classes."
+        )
+    return filled.astype(np.int64)

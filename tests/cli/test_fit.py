@@ -1,0 +1,292 @@
+"""`thresher fit`: a table becomes a model file, with its score beside those of its peers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner, Result
+
+from thresher import Network
+from thresher.cli.app import app
+from thresher.cli.live import LiveTable
+
+QUICK = ("--budget", "6", "--hidden", "2")
+
+
+def invoke(*args: str | Path) -> Result:
+    return CliRunner().invoke(app, ["fit", *map(str, args)], prog_name="thresher")
+
+
+def document(*args: str | Path) -> dict[str, Any]:
+    result = invoke(*args, "--json")
+    assert result.exit_code == 0, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+@pytest.fixture
+def houses(tmp_path: Path) -> Path:
+    """Write a table with numbers and text, and a target of each kind."""
+    draw = np.random.default_rng(0)
+    size, colour = draw.normal(size=80), draw.choice(["red", "blue", "green"], size=80)
+    price = 3 * np.maximum(size, 0) + (colour == "red") + 0.01 * draw.normal(size=80)
+    frame = pd.DataFrame({"size": size, "colour": colour, "noise": draw.normal(size=80), "price": price})
+    frame["dear"] = np.where(price > 1, "yes", "no")
+    path = tmp_path / "houses.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_a_table_becomes_a_model_file(houses: Path, tmp_path: Path) -> None:
+    out = tmp_path / "houses.thresher"
+    result = invoke(houses, "--target", "price", "--ignore", "dear", *QUICK, "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert (
+        "Regression: the target holds numbers of 80 different values (--task classification" in result.stderr
+    )
+    assert "64 rows to train on, 16 to test on, 5 inputs." in result.stderr
+    for text in ("R2 on 16 rows", "Thresher, budget 6", "dense network", "ridge regression", f"wrote {out}"):
+        assert text in result.stdout
+    network = Network.load(out)
+    assert network.nonzeros <= 6
+    assert network.features == ("size", "colour=blue", "colour=green", "colour=red", "noise")
+
+
+def test_the_document_has_all_of_it(houses: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.thresher"
+    found = document(houses, "--target", "dear", "--ignore", "price", *QUICK, "--out", out)
+    assert (found["task"], found["measure"], found["why"]) == (
+        "classification",
+        "accuracy",
+        "the target is text",
+    )
+    assert found["rows"] == {"train": 64, "test": 16, "dropped": 0}
+    assert found["nonzeros"] <= found["budget"] == 6
+    assert 0 <= found["score"] <= 1
+    assert set(found["inputs_used"]) <= set(Network.load(out).features or ())
+    assert [peer["model"] for peer in found["peers"]] == ["dense network, 100 neurons", "logistic regression"]
+    assert [peer["numbers"] for peer in found["peers"]] == [701, 6]
+    assert Network.load(out).classes.tolist() == ["no", "yes"]
+
+
+def test_a_budget_can_be_chosen(houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.path.BUDGETS", (2, 4))
+    options = ("--budget", "auto", "--hidden", "1", "--no-compare", "--out", tmp_path / "m.thresher")
+    found = document(houses, "--target", "price", "--ignore", "dear", *options)
+    assert found["budget"] in found["path"]["budgets"] == [2, 4]
+    assert np.shape(found["path"]["scores"]) == (2, 5)
+    assert found["peers"] == []
+    assert found["nonzeros"] <= found["budget"]
+    shown = invoke(houses, "--target", "price", "--ignore", "dear", *options).stdout
+    assert "Cross-validated on 5 folds" in shown
+    assert "chosen" in shown
+
+
+def test_a_table_may_come_through_a_pipe(houses: Path, tmp_path: Path) -> None:
+    args = ["fit", "-", "--target", "price", "--ignore", "dear", *QUICK, "--no-compare", "--json"]
+    args += ["--out", str(tmp_path / "m.thresher")]
+    result = CliRunner().invoke(app, args, prog_name="thresher", input=houses.read_text())
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["rows"]["train"] == 64
+
+
+@pytest.mark.parametrize("kind", ["tsv", "parquet", "npz", "svmlight", "sparse npz"])
+def test_every_kind_of_table_is_fitted(kind: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(40, 4)) * (draw.random((40, 4)) < 0.7)
+    y = np.where(X[:, 1] > 0, 1, -1)
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(4)]).assign(y=y)
+    path = tmp_path / f"table.{kind.split()[-1]}"
+    sparse = scipy.sparse.csr_array(X)
+    if kind == "tsv":
+        frame.to_csv(path, sep="\t", index=False)
+    elif kind == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.to_parquet(path)
+    elif kind == "npz":
+        np.savez(path, X=X, y=y)
+    elif kind == "svmlight":
+        dump_svmlight_file(sparse, y, str(path))
+    else:
+        np.savez(path, data=sparse.data, indices=sparse.indices, indptr=sparse.indptr, shape=X.shape, y=y)
+    found = document(path, *QUICK, "--out", tmp_path / "m.thresher")
+    assert (found["task"], found["inputs"]) == ("classification", 4)
+    assert found["score"] > 0.8
+
+
+def test_a_table_may_be_tested_on_another(houses: Path, tmp_path: Path) -> None:
+    options = (
+        "--target",
+        "price",
+        "--ignore",
+        "dear",
+        *QUICK,
+        "--no-compare",
+        "--out",
+        tmp_path / "m.thresher",
+    )
+    found = document(houses, "--test", houses, *options)
+    assert found["rows"] == {"train": 80, "test": 80, "dropped": 0}
+    assert document(houses, "--test-share", "0", *options)["score"] is None
+
+
+def test_the_task_can_be_overridden(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30) % 3}).to_csv(path, index=False)
+    options = (*QUICK, "--no-compare", "--out", tmp_path / "m.thresher")
+    assert document(path, "--task", "regression", *options)["measure"] == "R2"
+
+
+def test_missing_values_are_treated_as_told(houses: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(houses)
+    frame.loc[[3, 7], "size"] = None
+    frame.to_csv(houses, index=False)
+    options = (
+        "--target",
+        "price",
+        "--ignore",
+        "dear",
+        *QUICK,
+        "--no-compare",
+        "--out",
+        tmp_path / "m.thresher",
+    )
+    result = invoke(houses, *options)
+    assert result.exit_code == 2
+    assert "row 4 after the header, column 'size'" in result.stderr
+    assert document(houses, *options, "--missing", "drop")["rows"]["dropped"] == 2
+    assert document(houses, *options, "--missing", "mean")["rows"]["dropped"] == 0
+
+
+def test_the_same_seed_gives_the_same_bytes(houses: Path, tmp_path: Path) -> None:
+    models = []
+    for name in ("one", "two"):
+        out = tmp_path / f"{name}.thresher"
+        options = ("--target", "price", "--ignore", "dear", "--no-compare", "--out", out, "--seed", "3")
+        assert invoke(houses, *QUICK, *options).exit_code == 0
+        models.append(out.read_bytes())
+    assert models[0] == models[1]
+
+
+def test_quiet_is_quiet(houses: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.thresher"
+    result = invoke(houses, "--target", "price", "--ignore", "dear", *QUICK, "--quiet", "--out", out)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert out.exists()
+
+
+def test_an_interrupted_fit_writes_nothing(
+    houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from thresher.solvers.search import Search
+
+    def interrupted(self: Search, iterate: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "step", interrupted)
+    result = invoke(houses, "--target", "price", *QUICK, "--out", tmp_path / "m.thresher")
+    assert result.exit_code == 130
+    assert "Interrupted" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["houses.csv"]
+
+
+TABLES = {
+    "empty": "",
+    "header": "a,y\n",
+    "no target": "a,y\n" + "1,\n" * 5,
+    "mixed": "a,y\n1,0.5\n2,1.5\nmany,2.5\n4,3.5\n",
+    "names": "name,y\n" + "".join(f"person {i},{i}.5\n" for i in range(30)),
+    "date": "a,y\n1,0\n2,inf\n3,1.5\n",
+    "one class": "a,y\n" + "1,2\n" * 20,
+    "lacking": "a,y\n1,0.5\n,1.5\n3,2.5\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ("empty", (), "is empty"),
+        ("header", (), "0 rows"),
+        ("no target", (), "the target 'y' has no value in any of 5 rows"),
+        ("mixed", (), "column 'a' mixes numbers and text: row 3 holds 'many'"),
+        ("names", (), "--ignore name"),
+        ("date", (), "holds inf in row 2"),
+        ("one class", (), "one class only"),
+        ("lacking", (), "1 of 3 rows lack a value, the first in row 2 after the header, column 'a'"),
+        ("mixed", ("--target", "Y"), "Did you mean 'y'?"),
+        ("mixed", ("--ignore", "b"), "--ignore 'b', but the table has no such column"),
+        ("mixed", ("--budget", "0"), "--budget '0', but it takes a whole number of 1 or more"),
+        ("mixed", ("--budget", "some"), "--budget 'some'"),
+        ("mixed", ("--hidden", "5,x"), "--hidden 'x'"),
+        ("mixed", ("--alpha", "-1"), "--alpha '-1', but it takes a number of 0 or more"),
+        ("mixed", ("--alpha", "much"), "--alpha 'much'"),
+        ("mixed", ("--test-share", "1"), "--test-share '1', but it takes a number"),
+        ("mixed", ("--task", "regresion"), "Did you mean regression?"),
+        ("mixed", ("--missing", "men"), "Did you mean mean?"),
+        ("lacking", ("--missing", "drop", "--test-share", "0", "--solver", "papr"), "Did you mean 'paper'?"),
+        ("mixed", ("--test", "nowhere.csv"), "nowhere.csv does not exist"),
+    ],
+)
+def test_bad_input_is_explained_and_nothing_written(
+    table: str, options: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(TABLES[table])
+    result = invoke(path, "--out", tmp_path / "m.thresher", *options)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert result.stderr.count("Error: ") == 1
+    assert "Traceback" not in result.stderr
+    assert [found.name for found in tmp_path.iterdir()] == ["table.csv"]
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("nowhere/m.thresher", "does not exist. Make it"),
+        (".", "is a folder"),
+        ("table.csv/m.thresher", "does not exist"),
+    ],
+)
+def test_a_place_that_cannot_be_written_fails_at_once(out: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("a,y\n1,2\n")
+    result = invoke(tmp_path / "table.csv", "--out", tmp_path / out)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+
+
+def test_a_missing_file_and_an_unknown_kind(tmp_path: Path) -> None:
+    (tmp_path / "houses.csv").write_text("a,y\n1,2\n")
+    result = invoke(tmp_path / "house.csv")
+    assert result.exit_code == 2
+    assert "Did you mean" in result.stderr
+    (tmp_path / "houses.xls").write_text("a,y\n1,2\n")
+    assert "ends in '.xls'" in invoke(tmp_path / "houses.xls").stderr
+
+
+def test_progress_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("thresher.cli.live.SECONDS_BETWEEN_LINES", 0.0)
+    with LiveTable("fitting", ("a", "b"), shown=True) as table:
+        table.update([("1", "2")], "1 and 2")
+    with LiveTable("fitting", ("a", "b"), shown=False) as table:
+        table.update([("3", "4")], "3 and 4")
+    assert capsys.readouterr().err == "fitting: 1 and 2\n"
+
+
+def test_progress_is_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr("thresher.cli.live.REDRAWN", 0.0)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with LiveTable("fitting", ("passes", "loss"), shown=True) as table:
+        table.update([("1", "0.25")], "")
+    shown = capsys.readouterr().err
+    assert "passes" in shown
+    assert "0.25" in shown

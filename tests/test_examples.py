@@ -1,0 +1,48 @@
+"""The examples run as they stand, each in a process of its own, and print what they promise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+# What each prints, in part: an example that quietly stops showing its point is broken.
+PRINTED = {
+    "budget_path": "<- chosen",
+    "certify_planted": "Proved:",
+    "export_to_c": "characters of C",
+    "feature_selection": "a planted stand-in for dexter",
+    "formula_from_data": "relu(0.2*minutes - 20)",
+    "pipeline_grid_search": "accuracy on held-out rows: 0.9",
+    "raw_table": "frame=carbon",
+    "recover_planted": "planted 12 weights, found 12",
+}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs(path: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "THRESHER_DATA"}
+    environment |= {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert PRINTED[path.stem] in done.stdout
+
+
+def test_every_example_says_how_to_run_it() -> None:
+    assert len(EXAMPLES) >= 6
+    for path in EXAMPLES:
+        assert f"python examples/{path.name}" in path.read_text(encoding="utf-8")
