@@ -20,7 +20,7 @@ from thresher.path import BUDGETS, choose
 
 def small(kind: type) -> Any:
     """Make an estimator that is quick to fit."""
-    return kind([16, 24], hidden=4, cv=2, max_iter=15, random_state=0)
+    return kind([16, 24], hidden=4, cv=2, max_iter=30, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -30,15 +30,14 @@ def test_a_phase_diagram_writes_every_share(tmp_path: Path) -> None:
             ("refined", 20, 1, 0.5),
         )
     ]
-    figure = draw("phase-diagram", cells)
-    assert figure is not None
+    figure = draw("phase-diagram", cells)["phase-diagram"]
     texts = [[text.get_text() for text in axes.texts] for axes in figure.axes[:2]]
     assert texts == [["25%", "100%"], ["50%"]]
     assert all(path.stat().st_size > 0 for path in save(figure, tmp_path, "phase"))
 
 
 def test_experiments_without_a_figure_draw_nothing() -> None:
-    assert draw("certificates", [Outcome(Cell("certificates", {}, 0), "data", "done", 1.0)]) is None
+    assert draw("certificates", [Outcome(Cell("certificates", {}, 0), "data", "done", 1.0)]) == {}
 
 
 def test_a_certificate_shows_eigenvalues_weights_and_the_largest_gradient() -> None:
