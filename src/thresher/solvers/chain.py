@@ -69,11 +69,14 @@ class ChainIHT:
         w = run.stepped(iterate.w, rows, lend)
         passes = iterate.passes + len(rows) / run.objective.design.rows
         if not bool(torch.isfinite(w.values).all()) or not bool(torch.isfinite(run.sketch.table).all()):
-            return replace(iterate, passes=passes, record={"diverged": True})
+            return replace(run.best or iterate, passes=passes, carry=run, record={"diverged": True})
         loss = (
             run.objective.value(run.objective.hold(w.indices, w.values)) if _whole(passes) else float("nan")
         )
-        return Iterate(w, loss, passes, carry=run, record={"step_size": run.size})
+        following = Iterate(w, loss, passes, carry=run, record={"step_size": run.size})
+        if run.best is None or loss < run.best.loss:
+            run.best = replace(following, carry=None)
+        return following
 
     def stop(self, iterate: Iterate) -> Status | None:
         """Go on until the passes are spent, or the steps have grown beyond all bounds."""
@@ -115,6 +118,7 @@ class _Run:
     sketch: CountSketch
     size: float
     batches: Iterator[tuple[np.ndarray, bool]]
+    best: Iterate | None = None
 
     def stepped(self, w: SparseVector, rows: np.ndarray, lend: bool) -> SparseVector:
         """Take one thresholded step on some rows."""

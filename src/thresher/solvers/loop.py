@@ -42,8 +42,8 @@ INTERRUPTED = Status("interrupted", "stopped by the user; the best network so fa
 CALLED_OFF = Status("callback", "the callback asked to stop; the best network so far is kept.")
 DIVERGED = Status(
     "diverged",
-    "the fixed step is too large for this problem and the weights grew beyond all bounds; the last finite "
-    "ones are kept. Scale y down, or use solver='auto', whose steps adapt.",
+    "the fixed step is too large for this problem and the weights grew beyond all bounds; the best before "
+    "that are kept. Scale y down, or use solver='auto', whose steps adapt.",
 )
 STALLED = Status("early_stopping", "the validation score stopped improving; nothing to do.")
 
