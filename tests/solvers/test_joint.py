@@ -124,7 +124,9 @@ def test_the_number_held_falls_from_the_inflated_budget_to_the_budget() -> None:
 def test_training_explains_the_targets(problem: dict[str, Any]) -> None:
     objective = objective_of(**problem)
     solution = trained(objective, passes=400)
-    assert solution.loss < 0.6 * zero_loss(objective)
+    # Labels drawn at random are harder to explain than targets of a network.
+    share = 0.5 if objective.loss.quadratic else 0.6
+    assert solution.loss < share * zero_loss(objective)
     assert solution.loss == pytest.approx(
         objective.value(objective.hold(solution.w.indices, solution.w.values)), rel=1e-9
     )
