@@ -73,6 +73,11 @@ class Plan:
         """The L2 penalty for each row."""
         return self.objective.alpha / self.data.total
 
+    @property
+    def whole(self) -> bool:
+        """Whether all features are working features."""
+        return self.data.width == self._operator.features
+
     def places(self, student: Student, times: int = 1) -> int:
         """Give the neurons that may still be added to a student; an output bias needs no place."""
         return max(0, times * self.hidden - student.neurons) + int(self._bias)
@@ -90,10 +95,14 @@ class Plan:
         return replace(student, W=student.W[:, kept], v=student.v[kept])
 
     @property
-    def _bias(self) -> bool:
+    def _operator(self) -> GatedOperator:
         operator = self.objective.operator
         assert isinstance(operator, GatedOperator)
-        return operator.design.bias
+        return operator
+
+    @property
+    def _bias(self) -> bool:
+        return self._operator.design.bias
 
     @property
     def left(self) -> float:
@@ -158,8 +167,7 @@ class Plan:
 
     def opened(self, start: Start) -> tuple[Tensor, Tensor]:
         """Turn fused weights into ReLU neurons on the working features: weights and signs."""
-        operator = self.objective.operator
-        assert isinstance(operator, GatedOperator)
+        operator = self._operator
         neuron, feature = start.w.indices // operator.features, start.w.indices % operator.features
         live, column = torch.unique(neuron, return_inverse=True)
         signs = torch.ones(live.numel()) if start.signs is None else start.signs[live]
@@ -171,9 +179,7 @@ class Plan:
         return W, signs
 
     def _fused(self, W: Tensor, v: Tensor, hidden: int) -> tuple[SparseVector, Tensor]:
-        operator = self.objective.operator
-        assert isinstance(operator, GatedOperator)
-        return fuse(W, v, self.data.features, operator.features, hidden, self._bias)
+        return fuse(W, v, self.data.features, self._operator.features, hidden, self._bias)
 
 
 def _spread(y: Tensor, weight: Tensor | None) -> float:

@@ -22,14 +22,18 @@ WIDE, FLOOR = 20, 2**16
 # Budgets beyond this are not taken for exact problems: the equations of the end game would fill the memory.
 MOST_RECOVERED = 3000
 
+# Rows for each number that recovery fits freely. On fewer, its linear part and folds explain any targets, and
+# a good fit says nothing about the network.
+ROWS_PER_NUMBER = 2
+
 
 @dataclass(frozen=True)
 class Search:
     """Train a student that is wider than allowed, and cut it down to the budget.
 
-    A squared error is first taken for an exact problem: if a wide student explains nearly everything, the
-    network is *recovered* (`recover.py`). Otherwise the student is trained in the ReLU form under a budget
-    that shrinks to the exact one (`squeeze.py`).
+    A squared error on enough rows is first taken for an exact problem: if a wide student explains nearly
+    everything, the network is *recovered* (`recover.py`). Otherwise the student is trained in the ReLU form
+    under a budget that shrinks to the exact one (`squeeze.py`).
 
     Attributes
     ----------
@@ -89,7 +93,13 @@ class Search:
 
 
 def _phases(plan: Plan, start: Start | None) -> Iterator[Iterate]:
-    exact = plan.objective.loss.quadratic and start is None and plan.budget <= MOST_RECOVERED
-    if exact and (yield from recover(plan)):
+    if start is None and _may_be_exact(plan) and (yield from recover(plan)):
         return
     yield from squeeze(plan, start)
+
+
+def _may_be_exact(plan: Plan) -> bool:
+    """Say whether recovery could tell a network from an accident, and fits into memory."""
+    numbers = plan.budget + 2 * plan.data.width
+    enough = plan.data.rows >= ROWS_PER_NUMBER * numbers
+    return plan.objective.loss.quadratic and plan.budget <= MOST_RECOVERED and enough

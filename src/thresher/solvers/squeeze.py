@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 
 import torch
 
+from thresher.operators.gated import GatedOperator
 from thresher.solvers.grow import grow_relus
+from thresher.solvers.iht import paper_iht
 from thresher.solvers.loop import Iterate, Start
 from thresher.solvers.plan import Plan
 from thresher.solvers.settle import Rows, eliminate, refit
@@ -17,8 +20,9 @@ from thresher.solvers.student import Pace, Student, merge, shrinking
 RATE = 0.02
 # Budgets up to this are also reached from below, and weights exchanged at their end.
 SMALL = 200
-# Shares of the passes: growing from nothing, exchanging weights after that, exchanging at the end.
-GROWING, EXCHANGING, LAST = 0.2, 0.1, 0.15
+# Shares of the passes: thresholding from random gates, growing from nothing, exchanging weights after that,
+# exchanging at the end.
+THRESHOLDING, GROWING, EXCHANGING, LAST = 0.1, 0.2, 0.1, 0.15
 # How many weights an exchange admits, as shares of the budget, in turn.
 EXCHANGES = (0.5, 0.25, 0.1)
 
@@ -32,6 +36,8 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
         yield plan.hand_out(known, signs, "start")
         W, v = torch.cat([known, 0.1 * W], 1), torch.cat([signs, v])
     small, passes = plan.budget <= SMALL, plan.left
+    if plan.objective.loss.quadratic and plan.whole:
+        yield from _thresholded(plan, int(THRESHOLDING * passes))
     if small:
         grown = yield from _pursued(plan, rows, int(GROWING * passes))
         yield from _exchanged(plan, rows, grown, int(EXCHANGING * passes), "grown")
@@ -40,6 +46,29 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
     yield plan.hand_out(student.W, student.v, "shrunk")
     if small:
         yield from _exchanged(plan, rows, student.prune(plan.budget), int(plan.left), "exchanged")
+
+
+def _thresholded(plan: Plan, steps: int) -> Iterator[Iterate]:
+    """Threshold from dense random gates, as the paper does.
+
+    Nothing does better where there are more weights than rows and few neurons: rows that no neuron of a
+    trained student lights are out of its reach.
+    """
+    operator = plan.objective.operator
+    assert isinstance(operator, GatedOperator)
+    signs = torch.ones(operator.neurons, dtype=operator.dtype)
+    if plan.negative:
+        signs[1::2] = -1
+    solver = replace(paper_iht(seed=plan.seed), signs=signs)
+    iterate = solver.init(plan.objective, plan.budget, None)
+    best = iterate
+    for _ in range(steps):
+        iterate = solver.step(iterate)
+        plan.data.passes += 1
+        best = iterate if iterate.exact and iterate.loss < best.loss else best
+        yield replace(iterate, passes=plan.data.passes, kept=False, record={"phase": "thresholding"})
+    if best.w.nonzeros:
+        yield plan.hand_out(*plan.opened(Start(best.w, signs)), "thresholded")
 
 
 def _shrunk(plan: Plan, rows: Rows, student: Student, passes: float) -> Generator[Iterate, None, Student]:
