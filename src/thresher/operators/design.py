@@ -76,7 +76,13 @@ class Design:
 
     def chunk(self, start: int, stop: int) -> Tensor:  # (stop - start, columns)
         """Read some rows in the design's precision, unscaled and without the constant column."""
-        part = self.X[start:stop] if self.order is None else self.X[self.order[start:stop]]
+        return self._numbers(self.X[start:stop] if self.order is None else self.X[self.order[start:stop]])
+
+    def read(self, rows: np.ndarray) -> Tensor:  # (len(rows), columns)
+        """Read rows by their numbers, in the given order, as `chunk` does."""
+        return self._numbers(self.X[rows if self.order is None else self.order[rows]])
+
+    def _numbers(self, part: Any) -> Tensor:
         if scipy.sparse.issparse(part):
             part = part.toarray()
         if isinstance(part, np.ndarray):

@@ -17,8 +17,9 @@ from thresher.solvers.layered import Held, LayeredObjective
 from thresher.solvers.settle import backward
 from thresher.vector import SparseVector
 
-# Multiplications that one set of equations may take, and the least rows for each unknown in a sample.
-WORK, ROWS_EACH = 1e10, 8
+# Multiplications that one set of equations may take, the least rows for each unknown in a sample, and rows
+# that are enough until the last fit.
+WORK, ROWS_EACH, FEW = 1e10, 8, 10_000
 # Numbers in one chunk of derivatives.
 CHUNK_NUMBERS = 2**22
 # Budgets beyond this are left to the steps of training: the equations grow with the square.
@@ -47,11 +48,12 @@ def finish(objective: LayeredObjective, w: SparseVector, budget: int, seed: int 
     )
     point = Point.of(exact, w.to(torch.float64))
     first, between, last = STEPS
-    point = fit(exact, point, first if w.nonzeros > budget else last, seed)
+    if w.nonzeros > budget:
+        point = fit(exact, point, first, seed, FEW)
     while point.w.nonzeros > budget:
         excess = point.w.nonzeros - max(budget, int((1 - REMOVED) * point.w.nonzeros))
-        point = fit(exact, point.without(exact, excess, seed), between, seed)
-    return fit(exact, point, last, seed) if w.nonzeros > budget else point
+        point = fit(exact, point.without(exact, excess, seed), between, seed, FEW)
+    return fit(exact, point, last, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +72,7 @@ class Point:
 
     def without(self, objective: LayeredObjective, count: int, seed: int) -> Point:
         """Remove the weights whose removal costs least."""
-        H, h = equations(objective, self.w, seed)
-        del h
+        H, _ = equations(objective, self.w, seed, FEW)
         removed = backward(H, self.w.values, torch.ones(self.w.nonzeros, dtype=torch.bool), count)
         stays = torch.ones(self.w.nonzeros, dtype=torch.bool)
         stays[removed] = False
@@ -79,13 +80,13 @@ class Point:
         return Point.of(objective, w)
 
 
-def fit(objective: LayeredObjective, point: Point, steps: int, seed: int) -> Point:
+def fit(objective: LayeredObjective, point: Point, steps: int, seed: int, most: int | None = None) -> Point:
     """Take damped steps of Gauss and Newton on the support while they help."""
     damping = DAMPING
     for _ in range(steps):
         if point.w.nonzeros == 0 or point.loss == 0:
             break
-        H, h = equations(objective, point.w, seed)
+        H, h = equations(objective, point.w, seed, most)
         better, damping = _step(objective, point, H, h, damping)
         if better is None:
             break
@@ -115,11 +116,16 @@ def _step(
     return None, damping
 
 
-def equations(objective: LayeredObjective, w: SparseVector, seed: int) -> tuple[Tensor, Tensor]:
-    """Give ``J'J`` and ``J'r`` for the weights held, over all rows or as many as the work allows."""
+def equations(
+    objective: LayeredObjective, w: SparseVector, seed: int, most: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Give ``J'J`` and ``J'r`` for the weights held, over all rows or as many as the work allows.
+
+    `most` rows are enough, unless the unknowns need more.
+    """
     held = objective.hold(w.indices, w.values)
     unknowns, outputs = w.nonzeros, objective.layout.widths[-1]
-    rows = _rows(objective, unknowns, outputs, seed)
+    rows = _rows(objective, unknowns, most, seed)
     H = torch.zeros(unknowns, unknowns, dtype=torch.float64)
     h = torch.zeros(unknowns, dtype=torch.float64)
     step = max(64, CHUNK_NUMBERS // max(1, unknowns))
@@ -139,9 +145,9 @@ def equations(objective: LayeredObjective, w: SparseVector, seed: int) -> tuple[
     return H, h
 
 
-def _rows(objective: LayeredObjective, unknowns: int, outputs: int, seed: int) -> np.ndarray:
-    rows = objective.design.rows
-    affordable = int(WORK / max(1, 2 * outputs * unknowns**2))
+def _rows(objective: LayeredObjective, unknowns: int, most: int | None, seed: int) -> np.ndarray:
+    rows, outputs = objective.design.rows, objective.layout.widths[-1]
+    affordable = min(most or rows, int(WORK / max(1, 2 * outputs * unknowns**2)))
     wanted = max(affordable, -(-ROWS_EACH * unknowns // outputs), 500)
     if wanted >= rows:
         return np.arange(rows)

@@ -36,6 +36,9 @@ FALLING, MOVING = 0.7, 0.8
 EXCHANGED, EXCHANGES, BETWEEN = 0.2, 80, 100
 # Stretches of a fit that ends with equations, and passes of the layers one by one.
 STRETCHES, LAYERWISE = 3, 15
+# The share of the passes of a sprint before all else, and the budgets up to which there is one: many small
+# networks are found at once.
+SPRINT, SPRINTED = 0.06, 200
 # What is held at the end of training, in budgets, where equations choose what goes last.
 SPARE = 1.5
 # Rows, and numbers in those rows, whose gradient decides which places are tried.
@@ -76,7 +79,7 @@ class Joint:
         training = Training(self, objective, budget)
         training.plan(training.passes)
         training.begin(start)
-        return Iterate(zero, math.inf, 0.0, kept=False, carry=(training, training.epochs()))
+        return Iterate(zero, math.inf, 0.0, kept=False, carry=(training, training.epochs(start)))
 
     def step(self, iterate: Iterate) -> Iterate:
         """Go on by one pass over the data."""
@@ -120,12 +123,21 @@ class Training:
         self.steps, self.taken = passes * self.batches, 0
         self.between = int(min(BETWEEN, max(1, self.steps * MOVING // EXCHANGES)))
 
-    def stretches(self) -> list[int]:
-        """Share the passes among a first stretch and, where equations finish each, others from the best."""
+    def stretches(self) -> Iterator[tuple[int, bool]]:
+        """Share the passes: give those of each stretch, and whether it starts afresh or from the best.
+
+        Where equations finish each, the longest stretch comes after a sprint and before others from the best.
+        """
         if not self.finishes or self.passes < 2 * STRETCHES:
-            return [self.passes]
+            yield self.passes, True
+            return
+        sprint = round(SPRINT * self.passes) if self.budget <= SPRINTED else 0
         rest = self.passes // (2 * (STRETCHES - 1))
-        return [self.passes - rest * (STRETCHES - 1), *[rest] * (STRETCHES - 1)]
+        if sprint > 1:
+            yield sprint, True
+        yield self.passes - self.done - rest * (STRETCHES - 1), True
+        for _ in range(STRETCHES - 1):
+            yield rest, False
 
     def begin(self, start: Start | None) -> None:
         """Hold a random sparse network that uses no input that is always zero, or the given one."""
@@ -171,12 +183,14 @@ class Training:
         """Numbers held for the weights and for the optimiser."""
         return 3 * self.held.values.numel()
 
-    def epochs(self) -> Iterator[Iterate]:
+    def epochs(self, start: Start | None) -> Iterator[Iterate]:
         """Train, handing out something after every pass; what ends a stretch is within the budget."""
         best: Iterate | None = None
-        for number, passes in enumerate(self.stretches()):
+        second = True
+        for passes, fresh in self.stretches():
             if best is not None:
-                self.begin(Start(self.from_best(best, number), self.objective.signs))
+                self.begin(start if fresh else Start(self.from_best(best, second), self.objective.signs))
+                second = second and fresh
             self.plan(passes)
             for epoch in range(passes):
                 self.train_once()
@@ -199,11 +213,11 @@ class Training:
                 self.exchange(share)
         self.done += 1
 
-    def from_best(self, best: Iterate, number: int) -> SparseVector:
+    def from_best(self, best: Iterate, second: bool) -> SparseVector:
         """Choose where the next stretch starts: the best so far, or what the layers find one by one."""
         objective, dtype = self.objective, self.objective.design.dtype
         deep = len(objective.layout.widths) > 3
-        if number == 1 and deep and objective.layout.fused:
+        if second and deep and objective.layout.fused:
             stages = [
                 Stage(objective, layer, None, 1, self.solver.seed)
                 for layer in range(objective.layout.layers - 1)

@@ -317,7 +317,7 @@ class LayeredObjective:
         """Read some rows, unscaled, with their targets and weights."""
         places = torch.from_numpy(rows)
         dtype = self.design.dtype
-        X = self.design.take(rows).chunk(0, len(rows))
+        X = self.design.read(rows)
         return X, self.y[places].to(dtype), None if self.weight is None else self.weight[places].to(dtype)
 
     def slope(self, output: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:

@@ -102,4 +102,10 @@ def _may_be_exact(plan: Plan) -> bool:
     """Say whether recovery could tell a network from an accident, and fits into memory."""
     numbers = plan.budget + 2 * plan.data.width
     enough = plan.data.rows >= ROWS_PER_NUMBER * numbers
-    return plan.objective.loss.quadratic and plan.budget <= MOST_RECOVERED and enough
+    # Targets of two values are labels, of which a sparse network is not the source.
+    return (
+        plan.objective.loss.quadratic
+        and plan.budget <= MOST_RECOVERED
+        and enough
+        and plan.data.y.unique().numel() > 2
+    )

@@ -87,14 +87,13 @@ class Working:
             return
         order = np.random.default_rng([self.seed, 2, epoch]).permutation(self.rows)
         rows = torch.from_numpy(order)
-        X = None if self._copy is None else self._copy[rows]
-        y, weight = self.y[rows], None if self.weight is None else self.weight[rows]
         for start in range(0, self.rows - size + 1, size):
             part = slice(start, start + size)
             yield (
-                self._read(order[part]) if X is None else X[part],
-                y[part],
-                None if weight is None else weight[part],
+                # A batch at a time: it stays in cache, and all rows in another order would be a second copy.
+                self._read(order[part]) if self._copy is None else self._copy[rows[part]],
+                self.y[rows[part]],
+                None if self.weight is None else self.weight[rows[part]],
             )
 
     def sample(self, rows: int) -> tuple[Tensor, Tensor, Tensor | None]:
