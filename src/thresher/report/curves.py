@@ -121,8 +121,12 @@ def _draw_curves(axes: Axes, outcomes: Sequence[Outcome], part: str, title: str)
     if variants:
         axes.set_title(f"{title}\n{_problem(chosen[0])}")
         # Below the panel, because curves may run anywhere in it.
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13), "ncols": len(variants)}
-        axes.legend(title="one line for each seed", **below)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.13),
+            ncols=len(variants),
+            title="one line for each seed",
+        )
 
 
 def _draw_blocks(axes: Axes, outcomes: Sequence[Outcome]) -> None:
