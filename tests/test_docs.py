@@ -167,6 +167,35 @@ def test_commands_exist(page: Path) -> None:
     assert unknown == []
 
 
+def test_the_page_of_the_command_line_names_every_command_and_option() -> None:
+    import typer
+
+    from thresher.cli.app import app
+
+    group: Any = typer.main.get_command(app)
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    general, *sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    section_of = {section.split("`")[1]: section for section in sections if section.startswith("`")}
+    assert section_of.keys() == {f"thresher {name}" for name in group.commands}
+    missing = [
+        f"thresher {name} {option}"
+        for name, command in group.commands.items()
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+        # Not as the beginning of another: --s is not --seeds.
+        and not re.search(rf"{option}(?![\w-])", general + section_of[f"thresher {name}"])
+    ]
+    assert missing == []
+
+
+def test_the_page_of_the_architecture_names_every_module() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    modules = {path.name for path in (ROOT / "src" / "thresher").rglob("[!_]*.py")}
+    assert len(modules) > 50
+    assert sorted(name for name in modules if f"`{name}`" not in page) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     broken = []

@@ -13,9 +13,9 @@ from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from thresher import SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
+from thresher.choosing import BUDGETS, budgets_to_try, choose
 from thresher.data.planted import planted
 from thresher.errors import BudgetError, DataError, ParameterError
-from thresher.path import BUDGETS, choose
 
 
 def small(kind: type) -> Any:
@@ -83,10 +83,10 @@ def test_the_same_seed_gives_the_same_path(problem: Any) -> None:
 
 
 def test_default_budgets_follow_rows_and_weights(problem: Any) -> None:
-    model = SparseMLPRegressorCV(hidden=2)
-    assert model._budgets(problem.X) == [budget for budget in BUDGETS if budget <= 19]
-    assert SparseMLPRegressorCV(hidden=100)._budgets(problem.X)[-1] == 50
-    assert SparseMLPRegressorCV(hidden=100)._budgets(problem.X[:5]) == [2]
+    shape = problem.X.shape
+    assert budgets_to_try("auto", 2, shape) == [budget for budget in BUDGETS if budget <= 19]
+    assert budgets_to_try("auto", 100, shape)[-1] == 50
+    assert budgets_to_try("auto", 100, (5, shape[1])) == [2]
 
 
 def test_sparse_rows_give_the_same_path(problem: Any) -> None:

@@ -6,8 +6,11 @@ Every error a user can meet is a :class:`ThresherError` and also the built-in ki
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ThresherError(Exception):
@@ -48,6 +51,15 @@ class InterruptedFitWarning(UserWarning):
 
 class NoPathWarning(UserWarning):
     """A network in which no input reaches an output: it is a constant."""
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
+    """Turn a system's refusal to write a file into an error that says why and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise DataFileError(f"{path} cannot be written ({error.strerror or error}). {advice}") from error
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

@@ -17,6 +17,7 @@ from thresher.errors import DataError, ParameterError
 from thresher.fitting import SparseMLP, checked_weights
 from thresher.losses import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.parameters import check_parameters
+from thresher.predicting import ClassPredictor, refuse_one_class
 from thresher.solvers.loop import Record
 from thresher.training import Settings
 
@@ -134,13 +135,8 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
             y = column_or_1d(y, warn=True)
         return X, np.asarray(y, dtype=np.float64), settings
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of every row, or all its targets."""
-        X = self._checked_for_prediction(X)
-        return self.network_.predict(X)
 
-
-class SparseMLPClassifier(ClassifierMixin, SparseMLP):
+class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for two or more classes.
 
     Parameters are those of :class:`SparseMLPRegressor`, and in addition:
@@ -237,11 +233,7 @@ class SparseMLPClassifier(ClassifierMixin, SparseMLP):
         X, y = self._validated(X, y, numeric=False)
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)
-        if len(encoder.classes_) < 2:
-            raise DataError(
-                f"y holds one class only, {encoder.classes_[0]!r}, but a classifier needs two classes to "
-                "tell apart. Give rows of both."
-            )
+        refuse_one_class(encoder.classes_)
         loss, settings = self._loss(len(encoder.classes_), settings)
         codes = encoder.transform(y)
         weight = self._weights(sample_weight, X, y)
@@ -315,21 +307,6 @@ class SparseMLPClassifier(ClassifierMixin, SparseMLP):
             return weight
         balance = compute_sample_weight(self.class_weight, y)
         return balance if weight is None else weight * balance
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Give a number for every row, above zero for the second class; with more classes one for each."""
-        X = self._checked_for_prediction(X)
-        return self.network_.decision_function(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Give the probability of each class for every row."""
-        X = self._checked_for_prediction(X)
-        return self.network_.predict_proba(X)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the class of every row."""
-        X = self._checked_for_prediction(X)
-        return self.network_.predict(X)
 
 
 def _targets(codes: np.ndarray, classes: int) -> np.ndarray:  # (n,) or (n, classes)

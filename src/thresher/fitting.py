@@ -7,28 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import train_test_split
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from thresher.errors import DataError, InterruptedFitWarning, warn_user
 from thresher.layering import TrainedLayers, train_layers
 from thresher.losses import Loss
 from thresher.network import Network
+from thresher.predicting import Predictor
 from thresher.progress import Progress
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.joint import Joint
 from thresher.solvers.loop import INTERRUPTED, Record, Status
 from thresher.training import LARGEST, Settings, Trained, train
 
-# Types of numbers that are read as they are; anything else becomes float64.
-KEPT = [np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16, np.int32, np.int64, np.bool_]
 
-
-class SparseMLP(BaseEstimator):
+class SparseMLP(Predictor):
     """What the regressor and the classifier share."""
-
-    network_: Network
 
     def __init__(
         self,
@@ -74,26 +69,6 @@ class SparseMLP(BaseEstimator):
         self.verbose = verbose
         self.warm_start = warm_start
         self.callback = callback
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _validated(self, X: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
-        """Check X and y without copying X: integers and float16 stay, anything else becomes float64."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=KEPT,
-            multi_output=numeric,
-            y_numeric=numeric,
-            accept_large_sparse=False,
-        )
-        return X, y
 
     def _train(
         self,
@@ -197,12 +172,6 @@ class SparseMLP(BaseEstimator):
         self.loss_ = solution.loss
 
     @property
-    def nonzeros_(self) -> int:
-        """How many weights and biases the network holds: at most `budget`."""
-        check_is_fitted(self, "network_")
-        return self.network_.nonzeros
-
-    @property
     def coefs_(self) -> list[np.ndarray]:
         """The weights of each layer, written out."""
         check_is_fitted(self, "network_")
@@ -213,22 +182,6 @@ class SparseMLP(BaseEstimator):
         """The biases of each layer, written out."""
         check_is_fitted(self, "network_")
         return self.network_.intercepts
-
-    def get_support(self, indices: bool = False) -> np.ndarray:
-        """Say which inputs the network uses.
-
-        Parameters
-        ----------
-        indices : bool
-            Whether to give the numbers of the inputs instead of a mask.
-        """
-        check_is_fitted(self, "network_")
-        mask = self.network_.support()
-        return np.flatnonzero(mask) if indices else mask
-
-    def _checked_for_prediction(self, X: Any) -> Any:
-        check_is_fitted(self, "network_")
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=KEPT)
 
 
 def refuse_extreme_weights(weight: np.ndarray | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -67,51 +68,50 @@ def walk(
     return [terms[j] for j in range(layers[-1].neurons)]
 
 
+@dataclass(frozen=True)
+class Notation:
+    """How a formula is written: names and numbers as text, and what stands around them."""
+
+    name: Callable[[str], str]
+    number: Callable[[float, int], str]  # without its sign, to so many digits
+    times: str
+    relu: Callable[[str], str]
+    sigmoid: Callable[[str], str]
+
+
 def text(network: Structure, names: Sequence[str] | None, digits: int) -> str:
     """Write the network as plain text, a line for each output."""
-    _check_length(network)
-    called = input_names(network, names)
-
-    def product(weight: float, term: str) -> str:
-        number = _number(weight, digits)
-        return term if number == "1" else f"{number}*{term}"
-
-    sums = walk(
-        network.layers,
-        lambda i: _in_brackets(called[i]),
-        lambda _layer, _neuron, term: f"relu({term})",
-        lambda pairs, bias: _sum([(w, product(w, t)) for w, t in pairs], bias, _number(bias, digits)),
-    )
-    if network.link == "logistic":
-        sums = [f"sigmoid({total})" for total in sums]
-    return "\n".join(
-        f"{left} = {total}"
-        for left, total in zip(_left_sides(network, _in_brackets, printable), sums, strict=True)
-    )
+    sums = _written(network, names, digits, PLAIN)
+    lefts = _left_sides(network, _in_brackets, printable)
+    return "\n".join(f"{left} = {total}" for left, total in zip(lefts, sums, strict=True))
 
 
 def latex(network: Structure, names: Sequence[str] | None, digits: int) -> str:
     """Write the network as LaTeX for use in display mathematics."""
-    _check_length(network)
-    called = input_names(network, names)
-
-    def product(weight: float, term: str) -> str:
-        number = _latex_number(weight, digits)
-        return term if number == "1" else rf"{number} \, {term}"
-
-    sums = walk(
-        network.layers,
-        lambda i: _latex_name(called[i]),
-        lambda _layer, _neuron, term: rf"\max\left(0, {term}\right)",
-        lambda pairs, bias: _sum([(w, product(w, t)) for w, t in pairs], bias, _latex_number(bias, digits)),
-    )
-    if network.link == "logistic":
-        sums = [rf"\sigma\left({total}\right)" for total in sums]
+    sums = _written(network, names, digits, LATEX)
     lefts = _left_sides(network, _latex_name, _latex_name)
     if len(sums) == 1:
         return f"{lefts[0]} = {sums[0]}"
     lines = [f"{left} &= {total}" for left, total in zip(lefts, sums, strict=True)]
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+
+
+def _written(network: Structure, names: Sequence[str] | None, digits: int, notation: Notation) -> list[str]:
+    """Write what each output is equal to."""
+    _check_length(network)
+    called = input_names(network, names)
+
+    def product(weight: float, term: str) -> str:
+        number = notation.number(weight, digits)
+        return term if number == "1" else f"{number}{notation.times}{term}"
+
+    sums = walk(
+        network.layers,
+        lambda i: notation.name(called[i]),
+        lambda _layer, _neuron, term: notation.relu(term),
+        lambda pairs, bias: _sum([(w, product(w, t)) for w, t in pairs], bias, notation.number(bias, digits)),
+    )
+    return [notation.sigmoid(total) for total in sums] if network.link == "logistic" else sums
 
 
 def sympy_expressions(network: Structure, names: Sequence[str] | None) -> list[Any]:
@@ -215,3 +215,13 @@ def _latex_name(name: str) -> str:
         return name
     escaped = "".join(LATEX_ESCAPES.get(character, character) for character in printable(name))
     return rf"\mathrm{{{escaped}}}" if re.fullmatch(r"\w+", name) else rf"\text{{{escaped}}}"
+
+
+PLAIN = Notation(_in_brackets, _number, "*", "relu({})".format, "sigmoid({})".format)
+LATEX = Notation(
+    _latex_name,
+    _latex_number,
+    r" \, ",
+    lambda term: rf"\max\left(0, {term}\right)",
+    lambda total: rf"\sigma\left({total}\right)",
+)

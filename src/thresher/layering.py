@@ -58,24 +58,12 @@ def train_layers(
 ) -> TrainedLayers:
     """Train a network of any depth with any number of outputs under one budget.
 
-    Parameters
-    ----------
-    X, y, weight
-        Data, targets (one-hot for cross-entropy, 0 and 1 for the logistic loss), sample weights.
-    loss : Loss
-    settings : Settings
-    start : Network, optional
-        A network of the same shape to start from.
-    held_out : (X, y, weight), optional
-        Rows that choose the best iterate and stop the run.
-    callback : callable, optional
-        Called with each record; a true answer stops the run.
+    Parameters are those of :func:`thresher.training.train`, but `y` has a column for each output: targets,
+    one-hot classes for the cross-entropy, 0 and 1 for the logistic loss.
     """
-    paper = settings.solver == "paper"
-    bias = (not paper) if settings.bias is None else settings.bias
-    scaled = (not paper) if settings.scale is None else settings.scale
+    paper, scaled = settings.paper, settings.scales
     widths = (X.shape[1], *settings.widths, y.shape[1])
-    layout = Layout(widths, bias, fused=y.shape[1] == 1)
+    layout = Layout(widths, settings.has_bias, fused=y.shape[1] == 1)
     budget = check_budget(settings.budget, layout.size)
     refuse_if_too_large(sum(widths[1:]), budget, X.shape[1])
     dtype = precision(settings, X.shape[0] * X.shape[1] * widths[1])
@@ -135,7 +123,7 @@ def _signs(layout: Layout, y: np.ndarray, loss: Loss, dtype: torch.dtype, paper:
 def _solver(settings: Settings) -> Solver:
     if settings.solver == "auto":
         return Joint(batch_size=settings.batch_size, passes=settings.max_iter, seed=settings.seed)
-    if settings.solver == "paper":
+    if settings.paper:
         batch = settings.batch_size if isinstance(settings.batch_size, int) else None
         return ChainIHT(batch, settings.seed)
     assert not isinstance(settings.solver, str)

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
-from thresher.budget import check_budget
-from thresher.errors import DataError, InterruptedFitWarning, ParameterError
+from thresher.choosing import RULES, budgets_to_try, choose, splitter, walk
+from thresher.errors import ParameterError
 from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
-from thresher.network import Network
 from thresher.parameters import seed_of
-
-# Budgets that are tried by default, as far as there are rows and weights for them.
-BUDGETS = (2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500)
-ROWS_FOR_A_NONZERO = 4
-
-RULES = ("one_se", "best")
-
-# Scores closer than this are equal: where several budgets explain everything, rounding must not choose.
-SAME_SCORE = 1e-6
-
-# Number types that need no conversion before a fit.
-KEPT = [np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16, np.int32, np.int64, np.bool_]
+from thresher.predicting import ClassPredictor, Predictor, refuse_one_class
 
 
-class _BudgetPath(BaseEstimator):
+class _BudgetPath(Predictor):
     """What both estimators share: the path, its scores, and the choice."""
 
-    network_: Network
     _estimator: Callable[..., Any]
     _passed_on: tuple[str, ...] = (
         "hidden",
@@ -78,11 +63,6 @@ class _BudgetPath(BaseEstimator):
         self.random_state = random_state
         self.callback = callback
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     def _new(self, seed: int) -> Any:
         passed = {name: getattr(self, name) for name in self._passed_on}
         return self._estimator(random_state=seed, warm_start=True, **passed)
@@ -96,15 +76,13 @@ class _BudgetPath(BaseEstimator):
         if self.rule not in RULES:
             raise ParameterError(f"rule={self.rule!r}, but it must be one of {', '.join(RULES)}.")
         seed = seed_of(self.random_state)
-        budgets = self._budgets(rows)
+        budgets = budgets_to_try(self.budgets, self.hidden, rows.shape)
         scorer = check_scoring(self._new(seed), scoring=self.scoring)
-        folds = list(self._splitter(y, seed, classifier).split(rows, y))
-        scores, nonzeros = (
-            np.empty((len(budgets), len(folds))),
-            np.empty((len(budgets), len(folds)), dtype=int),
-        )
+        folds = list(splitter(self.cv, y, seed, classifier).split(rows, y))
+        scores = np.empty((len(budgets), len(folds)))
+        nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
         for fold, (train, test) in enumerate(folds):
-            for place, model in self._walk(rows[train], y[train], budgets, seed):
+            for place, model in walk(self._new(seed), rows[train], y[train], budgets):
                 scores[place, fold] = scorer(model, rows[test], y[test])
                 nonzeros[place, fold] = model.nonzeros_
                 self._tell(budgets[place], fold, len(folds), scores[place, fold])
@@ -114,85 +92,16 @@ class _BudgetPath(BaseEstimator):
         self.standard_errors_ = scores.std(axis=1, ddof=1) / np.sqrt(len(folds))
         chosen, best = choose(self.mean_scores_, self.standard_errors_, self.rule)
         self.budget_, self.best_budget_ = budgets[chosen], budgets[best]
-        for place, model in self._walk(X, y, budgets[chosen:], seed):
+        for place, model in walk(self._new(seed), X, y, budgets[chosen:]):
             self._tell(budgets[chosen + place], None, len(folds), None)
             self.estimator_ = model
         self.network_ = self.estimator_.network_
         self.status_ = self.estimator_.status_
         self.n_iter_ = self.estimator_.n_iter_
 
-    def _walk(self, X: Any, y: np.ndarray, budgets: Sequence[int], seed: int) -> Any:
-        """Fit the largest budget, then each smaller one from where the last ended; yield place and model."""
-        model = self._new(seed)
-        for place in reversed(range(len(budgets))):
-            model.set_params(budget=budgets[place])
-            with warnings.catch_warnings():
-                # Ctrl-C ends the whole path, not only the fit that it meets.
-                warnings.simplefilter("error", InterruptedFitWarning)
-                # A budget too small for any path through the network is a fair try; its score tells.
-                warnings.filterwarnings("ignore", message="no input reaches an output")
-                try:
-                    model.fit(X, y)
-                except InterruptedFitWarning:
-                    raise KeyboardInterrupt from None
-            yield place, model
-
     def _tell(self, budget: int, fold: int | None, folds: int, score: float | None) -> None:
         if self.callback is not None:
             self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
-
-    def _budgets(self, rows: Any) -> list[int]:
-        """Give the budgets to try in ascending order."""
-        if isinstance(self.budgets, str):
-            if self.budgets != "auto":
-                raise ParameterError(
-                    f"budgets={self.budgets!r}, but it must be 'auto' or whole numbers such as [5, 10, 20]."
-                )
-            first, *others = self.hidden if isinstance(self.hidden, tuple) else (self.hidden,)
-            most = min(rows.shape[0] // ROWS_FOR_A_NONZERO, (rows.shape[1] + 1) * first + sum(others) + 1)
-            return [budget for budget in BUDGETS if budget <= most] or [BUDGETS[0]]
-        budgets = sorted({check_budget(budget) for budget in self.budgets})
-        if not budgets:
-            raise ParameterError("budgets is empty, but there must be one or more to choose from.")
-        return budgets
-
-    def _splitter(self, y: np.ndarray, seed: int, classifier: bool) -> Any:
-        """Give what splits rows into folds; a number of them is shuffled, and lowered where rows are few."""
-        if not isinstance(self.cv, (int, np.integer)):
-            return check_cv(self.cv, y, classifier=classifier)
-        if self.cv < 2:
-            raise ParameterError(f"cv={self.cv}, but cross-validation needs 2 folds or more.")
-        # A score needs two rows, and a fold of classes one of each.
-        room = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y) // 2
-        if room < 2:
-            raise DataError(
-                f"{len(y)} rows came, n_samples={len(y)}, and some class has fewer than 2, but "
-                "cross-validation needs 4 rows or more, and 2 of each class. Give more rows, or fit one "
-                "budget without it."
-            )
-        kind = StratifiedKFold if classifier else KFold
-        return kind(min(int(self.cv), room), shuffle=True, random_state=seed)
-
-    @property
-    def nonzeros_(self) -> int:
-        """How many weights and biases the network holds: at most `budget_`."""
-        check_is_fitted(self, "network_")
-        return self.network_.nonzeros
-
-    def get_support(self, indices: bool = False) -> np.ndarray:
-        """Say which inputs the network uses, as a mask or as numbers of columns."""
-        check_is_fitted(self, "network_")
-        mask = self.network_.support()
-        return np.flatnonzero(mask) if indices else mask
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of every row with the network of the chosen budget."""
-        X = self._checked(X)
-        return self.network_.predict(X)
-
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self, "network_")
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=KEPT)
 
 
 class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
@@ -259,22 +168,13 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
         -------
         self
         """
-        rows, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=KEPT,
-            multi_output=True,
-            y_numeric=True,
-            accept_large_sparse=False,
-        )
+        rows, y = self._validated(X, y, numeric=True)
         y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
         self._fit(X, y, rows, classifier=False)
         return self
 
 
-class SparseMLPClassifierCV(ClassifierMixin, _BudgetPath):
+class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
     """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
 
     Parameters and attributes are those of :class:`SparseMLPRegressorCV`, and in addition:
@@ -354,43 +254,9 @@ class SparseMLPClassifierCV(ClassifierMixin, _BudgetPath):
         -------
         self
         """
-        rows, y = validate_data(self, X, y, accept_sparse="csr", dtype=KEPT, accept_large_sparse=False)
+        rows, y = self._validated(X, y, numeric=False)
         check_classification_targets(y)
-        if len(np.unique(y)) < 2:
-            raise DataError(
-                f"y holds one class only, {y[0]!r}, but a classifier needs two classes to tell apart. Give "
-                "rows of both."
-            )
+        refuse_one_class(np.unique(y))
         self._fit(X, y, rows, classifier=True)
         self.classes_ = self.estimator_.classes_
         return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Give a number for every row: above zero speaks for the second of two classes."""
-        X = self._checked(X)
-        return self.network_.decision_function(X)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Give the probability of each class for every row."""
-        X = self._checked(X)
-        return self.network_.predict_proba(X)
-
-
-def choose(means: np.ndarray, errors: np.ndarray, rule: str) -> tuple[int, int]:
-    """Choose among budgets in ascending order, and say which scored best.
-
-    Parameters
-    ----------
-    means, errors : array of shape (n_budgets,)
-        Mean score and its standard error.
-    rule : {"one_se", "best"}
-
-    Examples
-    --------
-    >>> choose(np.array([0.1, 0.8, 0.85]), np.array([0.1, 0.1, 0.1]), "one_se")
-    (1, 2)
-    """
-    best = int(np.argmax(means))
-    if rule == "best":
-        return best, best
-    return int(np.flatnonzero(means >= means[best] - errors[best] - SAME_SCORE)[0]), best

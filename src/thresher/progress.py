@@ -1,16 +1,66 @@
-"""Progress of a long fit on standard error: a bar on a terminal, a plain line now and then elsewhere."""
+"""Progress of long work on standard error: drawn on a terminal, a plain line now and then elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 SECONDS_BETWEEN_LINES = 10.0
 
+Kind = TypeVar("Kind", bound="Display")
 
-class Progress:
+
+class Display(ABC):
+    """Something that is drawn while a `with` block runs, where standard error is a terminal.
+
+    Parameters
+    ----------
+    shown : bool
+        Whether to show anything at all.
+    """
+
+    def __init__(self, shown: bool) -> None:
+        self.shown = shown
+        self._drawn: Any = None
+        self._last = time.monotonic()
+
+    @abstractmethod
+    def _drawing(self) -> Any:
+        """Make what is drawn: something of rich's that starts and stops."""
+
+    def _due(self, pause: float) -> bool:
+        """Say whether something may be shown again, `pause` seconds after the last time."""
+        if not self.shown or time.monotonic() - self._last < pause:
+            return False
+        self._last = time.monotonic()
+        return True
+
+    def __enter__(self: Kind) -> Kind:
+        if self.shown and sys.stderr.isatty():
+            self._drawn = self._drawing()
+            self._drawn.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._drawn is not None:
+            self._drawn.stop()
+
+
+def bar(*columns: Any) -> Any:
+    """Make a bar that goes away when it ends, with a title before it and these columns of rich's after it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    first = (TextColumn("{task.description}"), BarColumn())
+    return Progress(*first, *columns, console=Console(stderr=True), transient=True)
+
+
+class Progress(Display):
     """Show how far a fit has come.
 
     Parameters
@@ -22,41 +72,25 @@ class Progress:
     """
 
     def __init__(self, total: int, shown: bool) -> None:
-        self.total, self.shown = total, shown
-        self._bar: Any = None
+        super().__init__(shown)
+        self.total = total
         self._task: Any = None
-        self._last = time.monotonic()
 
-    def __enter__(self) -> Progress:
-        if self.shown and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    def _drawing(self) -> Any:
+        from rich.progress import TextColumn, TimeElapsedColumn
 
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed:.0f}/{task.total:.0f} passes, loss {task.fields[loss]:.4g}"),
-                TimeElapsedColumn(),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task("fitting", total=self.total, loss=float("nan"))
-        return self
+        passes = TextColumn("{task.completed:.0f}/{task.total:.0f} passes, loss {task.fields[loss]:.4g}")
+        drawn = bar(passes, TimeElapsedColumn())
+        self._task = drawn.add_task("fitting", total=self.total, loss=float("nan"))
+        return drawn
 
     def update(self, record: dict[str, Any]) -> None:
         """Show one record of the history."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=record["passes"], loss=record["loss"])
-        elif self.shown and time.monotonic() - self._last > SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
+        if self._drawn is not None:
+            self._drawn.update(self._task, completed=record["passes"], loss=record["loss"])
+        elif self._due(SECONDS_BETWEEN_LINES):
             print(
                 f"fitting: {record['passes']:.0f}/{self.total} passes, loss {record['loss']:.4g}",
                 file=sys.stderr,
                 flush=True,
             )
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()

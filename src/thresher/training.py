@@ -58,6 +58,21 @@ class Settings:
         """Neurons of every hidden layer."""
         return self.hidden if isinstance(self.hidden, tuple) else (self.hidden,)
 
+    @property
+    def paper(self) -> bool:
+        """Whether the published algorithm is wanted: no biases and no scaled columns, unless asked."""
+        return self.solver == "paper"
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether neurons may have biases."""
+        return not self.paper if self.bias is None else self.bias
+
+    @property
+    def scales(self) -> bool:
+        """Whether columns are scaled to unit size."""
+        return not self.paper if self.scale is None else self.scale
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
@@ -103,9 +118,7 @@ def train(
     callback : callable, optional
         Called with each record; a true answer stops the run.
     """
-    paper = settings.solver == "paper"
-    bias = (not paper) if settings.bias is None else settings.bias
-    scaled = (not paper) if settings.scale is None else settings.scale
+    paper, bias, scaled = settings.paper, settings.has_bias, settings.scales
     d = X.shape[1]
     features = d + int(bias)
     budget = check_budget(settings.budget, _size(features, settings.widths[0], bias))
@@ -209,7 +222,7 @@ def _size_of_loss(objective: Objective) -> float:
 
 
 def _solver(settings: Settings, features: int, negative: bool) -> Solver:
-    if settings.solver == "paper":
+    if settings.paper:
         batch = settings.batch_size if isinstance(settings.batch_size, int) else None
         return paper_iht(settings.update_gates_every, batch, settings.seed)
     if settings.solver == "auto":

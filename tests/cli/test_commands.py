@@ -43,6 +43,7 @@ def modules_after(*args: str) -> set[str]:
         ("inspect", "--help"),
         ("export", "--help"),
         ("report", "--help"),
+        ("certify", "--help"),
         ("--version",),
         ("reproduce", "table-1", "--dry-run"),
         ("reproduce", "all", "--quick", "--dry-run"),

@@ -18,6 +18,7 @@ from thresher.cli.app import app
 from thresher.cli.live import LiveTable
 
 QUICK = ("--budget", "6", "--hidden", "2")
+PRICE = ("--target", "price", "--ignore", "dear", *QUICK)
 
 
 def invoke(*args: str | Path) -> Result:
@@ -46,7 +47,7 @@ def houses(tmp_path: Path) -> Path:
 
 def test_a_table_becomes_a_model_file(houses: Path, tmp_path: Path) -> None:
     out = tmp_path / "houses.thresher"
-    result = invoke(houses, "--target", "price", "--ignore", "dear", *QUICK, "--out", out)
+    result = invoke(houses, *PRICE, "--out", out)
     assert result.exit_code == 0, result.stderr
     assert (
         "Regression: the target holds numbers of 80 different values (--task classification" in result.stderr
@@ -77,7 +78,7 @@ def test_the_document_has_all_of_it(houses: Path, tmp_path: Path) -> None:
 
 
 def test_a_budget_can_be_chosen(houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.path.BUDGETS", (2, 4))
+    monkeypatch.setattr("thresher.choosing.BUDGETS", (2, 4))
     options = ("--budget", "auto", "--hidden", "1", "--no-compare", "--out", tmp_path / "m.thresher")
     found = document(houses, "--target", "price", "--ignore", "dear", *options)
     assert found["budget"] in found["path"]["budgets"] == [2, 4]
@@ -90,7 +91,7 @@ def test_a_budget_can_be_chosen(houses: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_table_may_come_through_a_pipe(houses: Path, tmp_path: Path) -> None:
-    args = ["fit", "-", "--target", "price", "--ignore", "dear", *QUICK, "--no-compare", "--json"]
+    args = ["fit", "-", *PRICE, "--no-compare", "--json"]
     args += ["--out", str(tmp_path / "m.thresher")]
     result = CliRunner().invoke(app, args, prog_name="thresher", input=houses.read_text())
     assert result.exit_code == 0, result.stderr
@@ -122,16 +123,7 @@ def test_every_kind_of_table_is_fitted(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_table_may_be_tested_on_another(houses: Path, tmp_path: Path) -> None:
-    options = (
-        "--target",
-        "price",
-        "--ignore",
-        "dear",
-        *QUICK,
-        "--no-compare",
-        "--out",
-        tmp_path / "m.thresher",
-    )
+    options = (*PRICE, "--no-compare", "--out", tmp_path / "m.thresher")
     found = document(houses, "--test", houses, *options)
     assert found["rows"] == {"train": 80, "test": 80, "dropped": 0}
     assert document(houses, "--test-share", "0", *options)["score"] is None
@@ -148,16 +140,7 @@ def test_missing_values_are_treated_as_told(houses: Path, tmp_path: Path) -> Non
     frame = pd.read_csv(houses)
     frame.loc[[3, 7], "size"] = None
     frame.to_csv(houses, index=False)
-    options = (
-        "--target",
-        "price",
-        "--ignore",
-        "dear",
-        *QUICK,
-        "--no-compare",
-        "--out",
-        tmp_path / "m.thresher",
-    )
+    options = (*PRICE, "--no-compare", "--out", tmp_path / "m.thresher")
     result = invoke(houses, *options)
     assert result.exit_code == 2
     assert "row 4 after the header, column 'size'" in result.stderr
@@ -177,7 +160,7 @@ def test_the_same_seed_gives_the_same_bytes(houses: Path, tmp_path: Path) -> Non
 
 def test_quiet_is_quiet(houses: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.thresher"
-    result = invoke(houses, "--target", "price", "--ignore", "dear", *QUICK, "--quiet", "--out", out)
+    result = invoke(houses, *PRICE, "--quiet", "--out", out)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     assert out.exists()
 

@@ -79,6 +79,15 @@ def test_nothing_done_is_nothing_drawn() -> None:
     assert draw("figure-1", []) == {}
 
 
+def test_legends_of_the_ablations_cover_no_curve(tmp_path: Path) -> None:
+    figure = draw("ablations", OUTCOMES["ablations"])["ablations"]
+    save(figure, tmp_path, "ablations")
+    for axes in figure.axes[:2]:
+        legend = axes.get_legend()
+        assert legend is not None
+        assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+
+
 def test_figures_of_the_demonstration(tmp_path: Path) -> None:
     problem = planted(50, 12, 4, 10, negative=0.5, seed=1)
     network = Network.fused(problem.weights[0], None, problem.signs)

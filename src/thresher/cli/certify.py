@@ -11,7 +11,7 @@ import typer
 
 from thresher._version import __version__
 from thresher.cli.screen import print_json, print_table
-from thresher.errors import DataError, DataFileError, ParameterError
+from thresher.errors import DataError, ParameterError, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,13 +114,9 @@ def _written(found: Certificate, out: Path) -> list[Path]:
     from thresher.report.figures import save
 
     path = out / "certificate.json"
-    try:
+    with writing(path, "Use another --out."):
         out.mkdir(parents=True, exist_ok=True)
         write_whole(path, f"{json.dumps(found.plain(), indent=2, allow_nan=False)}\n".encode())
-    except OSError as error:
-        raise DataFileError(
-            f"{path} cannot be written ({error.strerror or error}). Use another --out."
-        ) from error
     return [path, *save(spectrum_and_margin(found), out, "certificate")]
 
 

@@ -13,6 +13,7 @@ import typer
 from thresher._version import __version__
 from thresher.cli.outcome import SOME_FAILED
 from thresher.cli.screen import Progress, print_json, print_table
+from thresher.cli.writable import check_folder
 
 if TYPE_CHECKING:
     from thresher.experiments import Table
@@ -41,7 +42,7 @@ def run_demo(out: Path, seed: int, as_json: bool, quiet: bool) -> None:
     from thresher.report.figures import save
 
     began = time.perf_counter()
-    _check_writable(out)
+    check_folder(out)
     with Progress("demo", total=1 + MODELS + 2, shown=not quiet) as progress:
         progress.working_on("planting and recovering a network")
         planted = recover_planted(seed)
@@ -62,21 +63,6 @@ def run_demo(out: Path, seed: int, as_json: bool, quiet: bool) -> None:
         _print(planted, diabetes, digits, files, seconds)
     if planted.verdict == "missed":
         raise typer.Exit(SOME_FAILED)
-
-
-def _check_writable(out: Path) -> None:
-    """Fail now rather than after a minute's work."""
-    from thresher.errors import DataFileError
-
-    probe = out / ".thresher"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise DataFileError(
-            f"{out} cannot be written to ({error.strerror or error}). Use --out with another folder."
-        ) from error
 
 
 def _verdict(planted: Planted) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from thresher._version import __version__
 from thresher.cli.screen import print_json
-from thresher.errors import DataFileError, ParameterError
+from thresher.errors import ParameterError, writing
 from thresher.export import exported, format_named
 from thresher.export.naming import checked_name, suggested_name
 from thresher.files import write_whole
@@ -47,13 +47,8 @@ def run_export(
     path = model.with_suffix(form.suffix) if out is None else Path(out)
     if path.resolve() == model.resolve():
         raise ParameterError(f"--out {path} is the model itself, which is not overwritten: use another name.")
-    try:
+    with writing(path, "Use --out with a folder that exists and where you may write."):
         write_whole(path, content)
-    except OSError as error:
-        raise DataFileError(
-            f"{path} cannot be written ({error.strerror or error}). Use --out with a folder that exists and "
-            "where you may write."
-        ) from error
     if as_json:
         document = {"version": __version__, "model": str(model), "format": form.name, "name": called}
         print_json({**document, "file": str(path), "bytes": len(content), "nonzeros": network.nonzeros})

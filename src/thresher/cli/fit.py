@@ -14,7 +14,8 @@ from thresher._version import __version__
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated
 from thresher.cli.screen import print_json, print_table
-from thresher.errors import DataFileError, InterruptedFitWarning
+from thresher.cli.writable import check_file
+from thresher.errors import InterruptedFitWarning
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
@@ -67,7 +68,7 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
     from thresher.data.prepared import prepare
     from thresher.data.tables import read_table
 
-    check_can_write(choices.out)
+    check_file(choices.out)
     ready = prepare(
         read_table(choices.data),
         choices.target,
@@ -86,23 +87,6 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
         print_json(_document(choices, ready, fitted))
     elif not quiet:
         _print(choices, ready, fitted)
-
-
-def check_can_write(path: Path) -> None:
-    """Fail before the work rather than after it, and leave nothing behind."""
-    folder = path.parent
-    if path.is_dir():
-        raise DataFileError(f"{path} is a folder. Use --out with the name of a file.")
-    if not folder.is_dir():
-        raise DataFileError(f"the folder {folder} does not exist. Make it, or use --out with another.")
-    probe = folder / f".{path.name[:100]}.probe"
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise DataFileError(
-            f"{folder} cannot be written to ({error.strerror or error}). Use --out with another folder."
-        ) from error
 
 
 def _announce(ready: Prepared) -> None:

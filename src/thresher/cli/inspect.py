@@ -12,7 +12,7 @@ import typer
 
 from thresher._version import __version__
 from thresher.cli.screen import print_json
-from thresher.errors import DataFileError, ParameterError
+from thresher.errors import ParameterError, writing
 from thresher.network import Network
 from thresher.summary import summary
 
@@ -71,10 +71,5 @@ def _draw(network: Network, path: Path) -> None:
         # A letter that the font lacks is drawn as a box, which says enough.
         warnings.filterwarnings("ignore", message="Glyph")
         network.plot().savefig(content, format=path.suffix.lower()[1:], dpi=150, facecolor="white")
-    try:
+    with writing(path, "Use --plot with a folder that exists and where you may write."):
         write_whole(path, content.getvalue())
-    except OSError as error:
-        raise DataFileError(
-            f"{path} cannot be written ({error.strerror or error}). Use --plot with a folder that exists and "
-            "where you may write."
-        ) from error

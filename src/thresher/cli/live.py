@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 import typer
 
 from thresher.cli.screen import SECONDS_BETWEEN_LINES
+from thresher.progress import Display
 
 # A terminal is drawn on no more often than this, in seconds.
 REDRAWN = 0.1
 
 
-class LiveTable:
+class LiveTable(Display):
     """Show the state of some work.
 
     Parameters
@@ -28,18 +26,14 @@ class LiveTable:
     """
 
     def __init__(self, title: str, columns: Sequence[str], shown: bool = True) -> None:
-        self.title, self.columns, self.shown = title, columns, shown
-        self._live: Any = None
-        self._last = time.monotonic()
+        super().__init__(shown)
+        self.title, self.columns = title, columns
 
-    def __enter__(self) -> LiveTable:
-        if self.shown and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
+    def _drawing(self) -> Any:
+        from rich.console import Console
+        from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
-            self._live.start()
-        return self
+        return Live(console=Console(stderr=True), transient=True, auto_refresh=False)
 
     def update(self, rows: Sequence[Sequence[str]], line: str) -> None:
         """Draw the table, or say where the work is.
@@ -51,11 +45,9 @@ class LiveTable:
         line : str
             The same in a few words.
         """
-        pause = REDRAWN if self._live is not None else SECONDS_BETWEEN_LINES
-        if not self.shown or time.monotonic() - self._last < pause:
+        if not self._due(SECONDS_BETWEEN_LINES if self._drawn is None else REDRAWN):
             return
-        self._last = time.monotonic()
-        if self._live is None:
+        if self._drawn is None:
             typer.echo(f"{self.title}: {line}", err=True)
             return
         from rich import box
@@ -66,10 +58,4 @@ class LiveTable:
             drawn.add_column(column, justify="right")
         for row in rows:
             drawn.add_row(*row)
-        self._live.update(drawn, refresh=True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
+        self._drawn.update(drawn, refresh=True)

@@ -13,9 +13,9 @@ import numpy as np
 import typer
 
 from thresher._version import __version__
-from thresher.cli.fit import check_can_write
 from thresher.cli.model import details_of, encoding_of
 from thresher.cli.screen import print_json
+from thresher.cli.writable import check_file
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
 from thresher.errors import DataError, DataFileError, ParameterError
@@ -56,7 +56,7 @@ def run_predict(
         As on the command line.
     """
     if out != STANDARD_INPUT:
-        check_can_write(Path(out))
+        check_file(Path(out))
         _check_kind(Path(out))
     network = Network.load(model)
     table = open_table(data)

@@ -12,7 +12,7 @@ import typer
 from thresher._version import __version__
 from thresher.cli.outcome import SOME_FAILED, typed_command
 from thresher.cli.screen import Progress, print_json, print_table
-from thresher.errors import DataFileError
+from thresher.errors import writing
 from thresher.experiments import ALL, Choices, Experiment, Outcome, Summary, Sweep, experiments_named
 from thresher.experiments.estimate import duration, estimate
 from thresher.experiments.machine import cores
@@ -133,12 +133,8 @@ def _written(sweep: Sweep, summary: Summary, folder: Path) -> list[Path]:
 
     path = folder / "summary.json"
     text = json.dumps({**_head(sweep), **summary.plain()}, indent=2, allow_nan=False)
-    try:
+    with writing(path, "Use another --out."):
         write_whole(path, f"{text}\n".encode())
-    except OSError as error:
-        raise DataFileError(
-            f"{path} cannot be written ({error.strerror or error}). Use another --out."
-        ) from error
     figures = draw(sweep.experiment.name, sweep.done)
     drawn = [file for name, figure in figures.items() for file in save(figure, folder, name)]
     return [sweep.file.path, path, *drawn]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from thresher.progress import Display, bar
 
 if TYPE_CHECKING:
     from thresher.experiments import Table
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 5.0
 
 
-class Progress:
+class Progress(Display):
     """Show how many of the parts of some work are done.
 
     On a terminal a bar stays on standard error; elsewhere a plain line comes now and then.
@@ -32,49 +31,35 @@ class Progress:
     """
 
     def __init__(self, title: str, total: int, done: int = 0, shown: bool = True) -> None:
-        self.title, self.total, self.done, self.shown = title, total, done, shown
-        self._bar: Any = None
+        super().__init__(shown)
+        self.title, self.total, self.done = title, total, done
         self._task: Any = None
-        self._last = time.monotonic()
+
+    def _drawing(self) -> Any:
+        from rich.progress import MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+        drawn = bar(MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+        self._task = drawn.add_task(self.title, total=self.total, completed=self.done, now="")
+        return drawn
 
     def __enter__(self) -> Progress:
-        if self.shown and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeElapsedColumn(),
-                TextColumn("{task.fields[now]}"),
-            )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task(self.title, total=self.total, completed=self.done, now="")
-        elif self.shown:
+        super().__enter__()
+        if self.shown and self._drawn is None:
             typer.echo(f"{self.title}: {self.done} of {self.total} done", err=True)
         return self
 
     def working_on(self, what: str) -> None:
         """Say what comes next."""
-        if self._bar is not None:
-            self._bar.update(self._task, now=what)
+        if self._drawn is not None:
+            self._drawn.update(self._task, now=what)
 
     def advance(self, what: str) -> None:
         """Count one part as done."""
         self.done += 1
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self.done)
-        elif self.shown and time.monotonic() - self._last > SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
+        if self._drawn is not None:
+            self._drawn.update(self._task, completed=self.done)
+        elif self._due(SECONDS_BETWEEN_LINES):
             typer.echo(f"{self.title}: {self.done} of {self.total} done, last {what}", err=True)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -150,11 +150,6 @@ def cifar_image(
 ) -> ImageProblem:
     """Give the paper's CIFAR-10 image as a problem of 3,072 rows, one for each pixel and channel.
 
-    Parameters
-    ----------
-    folder : path, optional
-        The data folder; see :func:`thresher.data.folder.data_folder`.
-    sigma, rows, seed
-        As in :func:`image_problem`.
+    Parameters are those of :func:`mnist_image`.
     """
     return image_problem(cifar.image(folder), sigma, rows=rows, seed=seed)

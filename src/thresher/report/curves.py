@@ -102,7 +102,7 @@ def settling(outcomes: Sequence[Outcome]) -> Figure:
 @styled
 def ablations(outcomes: Sequence[Outcome]) -> Figure:
     """Draw the ablations: two panels of curves, one of memory and time against the size of blocks."""
-    figure, panels = new_figure(13.5, 4.4, panels=3)
+    figure, panels = new_figure(13.5, 4.9, panels=3)
     _draw_curves(panels[0], outcomes, "acceleration", "Refinement after each step")
     _draw_curves(panels[1], outcomes, "first pass", "Gates in the first pass (minibatches)")
     _draw_blocks(panels[2], [outcome for outcome in outcomes if outcome.cell["part"] == "block"])
@@ -120,7 +120,13 @@ def _draw_curves(axes: Axes, outcomes: Sequence[Outcome], part: str, title: str)
     axes.set(xlabel="step", ylabel="PSNR (dB)", title=title, ylim=(0, 175))
     if variants:
         axes.set_title(f"{title}\n{_problem(chosen[0])}")
-        axes.legend(loc="upper left", title="one line for each seed", alignment="left")
+        # Below the panel, because curves may run anywhere in it.
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.13),
+            ncols=len(variants),
+            title="one line for each seed",
+        )
 
 
 def _draw_blocks(axes: Axes, outcomes: Sequence[Outcome]) -> None:

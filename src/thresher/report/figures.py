@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from thresher.errors import DataFileError
+from thresher.errors import writing
 from thresher.experiments import EXPERIMENTS, Outcome
 from thresher.experiments.catalogue import FIGURES
 from thresher.files import write_whole
@@ -87,14 +87,9 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
             metadata = {"Date": None} if kind == "svg" else None
             figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=metadata, facecolor="white")
         path = folder / f"{name}.{kind}"
-        try:
+        with writing(path, "Use --out with a folder where you may write and that has room."):
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, content.getvalue())
-        except OSError as error:
-            raise DataFileError(
-                f"{path} cannot be written ({error.strerror or error}). Use --out with a folder where you "
-                "may write and that has room."
-            ) from error
         written.append(path)
     return written
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thresher._version import __version__
-from thresher.errors import DataFileError
+from thresher.errors import DataFileError, writing
 from thresher.experiments import EXPERIMENTS, Outcome, Summary
 from thresher.experiments.record import DONE, CellFile
 from thresher.experiments.settings import read_settings
@@ -42,13 +42,8 @@ def write_page(folder: Path, path: Path) -> Path:
     """
     sections = [_section(each) for each in result_folders(folder)]
     content = _render(sections)
-    try:
+    with writing(path, "Use --out with a file in a folder where you may write and that has room."):
         write_whole(path, content.encode())
-    except OSError as error:
-        raise DataFileError(
-            f"{path} cannot be written ({error.strerror or error}). Use --out with a file in a folder where "
-            "you may write and that has room."
-        ) from error
     return path
 
 

@@ -1,0 +1,122 @@
+"""`thresher fit` and `predict` with their options: from a table to a model, and to predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thresher.cli.options import Debug, Json, Quiet, Seed
+
+
+def fit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A table: .csv, .tsv, .parquet, .npz or .svmlight; - reads standard input.", metavar="DATA"
+        ),
+    ],
+    target: Annotated[str, typer.Option(help="The column to predict.", metavar="NAME")] = "y",
+    budget: Annotated[
+        str,
+        typer.Option(help="The most nonzeros allowed, or auto to choose by cross-validation.", metavar="N"),
+    ] = "100",
+    hidden: Annotated[
+        str, typer.Option(help="Neurons, or those of each layer, such as 50,20.", metavar="LIST")
+    ] = "100",
+    out: Annotated[Path, typer.Option(help="The model file to write.", metavar="FILE")] = Path(
+        "model.thresher"
+    ),
+    test: Annotated[
+        str | None, typer.Option(help="A table to test on, instead of setting rows aside.", metavar="FILE")
+    ] = None,
+    test_share: Annotated[
+        str, typer.Option(help="Share of the rows to set aside for testing; 0 for none.", metavar="SHARE")
+    ] = "0.2",
+    task: Annotated[str, typer.Option(help="auto, regression or classification.", metavar="TASK")] = "auto",
+    missing: Annotated[
+        str, typer.Option(help="Missing values: error, drop (rows) or mean (fill in).", metavar="HOW")
+    ] = "error",
+    ignore: Annotated[
+        str | None, typer.Option(help="Columns to leave out, between commas.", metavar="LIST")
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Columns to take as text, between commas.", metavar="LIST")
+    ] = None,
+    solver: Annotated[str, typer.Option(help="auto or paper.", metavar="NAME")] = "auto",
+    alpha: Annotated[
+        str | None, typer.Option(help="Penalty on large weights, such as 0.3.", metavar="NUMBER")
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare/--no-compare", help="Fit a dense network and a linear model as well.")
+    ] = True,
+    seed: Seed = "0",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit a sparse network to a table, and write it as a model file.
+
+    Text columns become one input for each of their values. Whether the target holds classes or numbers is
+    told by what it holds, unless --task says so.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "A model is written once its fit has ended. Run it again with:"):
+        from thresher.cli.fit import FitChoices, run_fit
+        from thresher.cli.values import names, number, one_of, share, whole_number, widths
+
+        choices = FitChoices(
+            data=data,
+            target=target,
+            budget=None if budget == "auto" else whole_number("--budget", budget, least=1),
+            hidden=widths("--hidden", hidden),
+            out=out,
+            test=test,
+            test_share=share("--test-share", test_share),
+            task=one_of("--task", task, ("auto", "regression", "classification")),
+            missing=one_of("--missing", missing, ("error", "drop", "mean")),
+            ignore=names(ignore) or (),
+            text=names(text) or (),
+            solver=solver,
+            alpha=None if alpha is None else number("--alpha", alpha),
+            seed=whole_number("--seed", seed, least=0),
+            compare=compare,
+        )
+        run_fit(choices, as_json, quiet)
+
+
+def predict(
+    model: Annotated[str, typer.Argument(help="A model file.", metavar="MODEL")],
+    data: Annotated[
+        str,
+        typer.Argument(help="A table with the columns of training; - reads standard input.", metavar="DATA"),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            help="The table to write, .csv, .tsv or .parquet; - is standard output.", metavar="FILE"
+        ),
+    ] = "-",
+    column: Annotated[str, typer.Option(help="Name of the column to add.", metavar="NAME")] = "prediction",
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Add a column for the probability of each class as well.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Add a column of predictions to a table.
+
+    The model knows the columns it was fitted to and how to encode them. Where the table also holds the
+    target, the score is told on standard error.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Nothing was written. Run it again with:"):
+        from thresher.cli.predict import run_predict
+
+        run_predict(
+            model, data, out, column=column, probabilities=probabilities, as_json=as_json, quiet=quiet
+        )

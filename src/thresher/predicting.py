@@ -1,0 +1,91 @@
+"""What every estimator of a network does besides fitting: check data, predict, say what the network holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from thresher.errors import DataError
+from thresher.network import Network
+
+# Types of numbers that are read as they are; anything else becomes float64.
+KEPT = [np.float64, np.float32, np.float16, np.uint8, np.int8, np.int16, np.int32, np.int64, np.bool_]
+
+
+class Predictor(BaseEstimator):
+    """An estimator whose `fit` leaves a network behind."""
+
+    network_: Network
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
+        """Check X and y without copying X: integers and float16 stay, anything else becomes float64."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=KEPT,
+            multi_output=numeric,
+            y_numeric=numeric,
+            accept_large_sparse=False,
+        )
+        return X, y
+
+    def _checked_for_prediction(self, X: Any) -> Any:
+        check_is_fitted(self, "network_")
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=KEPT)
+
+    @property
+    def nonzeros_(self) -> int:
+        """How many weights and biases the network holds: never more than the budget."""
+        check_is_fitted(self, "network_")
+        return self.network_.nonzeros
+
+    def get_support(self, indices: bool = False) -> np.ndarray:
+        """Say which inputs the network uses.
+
+        Parameters
+        ----------
+        indices : bool
+            Whether to give the numbers of the inputs instead of a mask.
+        """
+        check_is_fitted(self, "network_")
+        mask = self.network_.support()
+        return np.flatnonzero(mask) if indices else mask
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the target of every row: a number, several, or a class."""
+        X = self._checked_for_prediction(X)
+        return self.network_.predict(X)
+
+
+class ClassPredictor(Predictor):
+    """An estimator whose network tells classes apart."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Give a number for every row, above zero for the second class; with more classes one for each."""
+        X = self._checked_for_prediction(X)
+        return self.network_.decision_function(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Give the probability of each class for every row."""
+        X = self._checked_for_prediction(X)
+        return self.network_.predict_proba(X)
+
+
+def refuse_one_class(classes: np.ndarray) -> None:
+    """Refuse targets that leave nothing to tell apart."""
+    if len(classes) < 2:
+        raise DataError(
+            f"y holds one class only, {classes[0]!r}, but a classifier needs two classes to tell apart. Give "
+            "rows of both."
+        )
