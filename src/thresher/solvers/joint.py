@@ -34,8 +34,8 @@ PENALTY, PENALTY_SQUARED, PENALTY_BUDGET = 0.1, 0.005, 200
 FALLING, MOVING = 0.7, 0.8
 # The share of weights exchanged at first, how many exchanges there are, and most batches between two.
 EXCHANGED, EXCHANGES, BETWEEN = 0.2, 80, 100
-# Stretches of a fit that ends with equations, and passes of the layers one by one.
-STRETCHES, LAYERWISE = 3, 15
+# Stretches of a fit that ends with equations, passes of the layers one by one, and how often that is tried.
+STRETCHES, LAYERWISE, DRAWS = 3, 15, 3
 # The share of the passes of a sprint before all else, and the budgets up to which there is one: many small
 # networks are found at once.
 SPRINT, SPRINTED = 0.06, 200
@@ -186,11 +186,13 @@ class Training:
     def epochs(self, start: Start | None) -> Iterator[Iterate]:
         """Train, handing out something after every pass; what ends a stretch is within the budget."""
         best: Iterate | None = None
-        second = True
+        alone = False
         for passes, fresh in self.stretches():
-            if best is not None:
-                self.begin(start if fresh else Start(self.from_best(best, second), self.objective.signs))
-                second = second and fresh
+            if best is not None and fresh:
+                self.begin(start)
+            elif best is not None:
+                best, alone = best if alone else self.one_by_one(best), True
+                self.begin(Start(best.w.to(self.objective.design.dtype), self.objective.signs))
             self.plan(passes)
             for epoch in range(passes):
                 self.train_once()
@@ -213,21 +215,17 @@ class Training:
                 self.exchange(share)
         self.done += 1
 
-    def from_best(self, best: Iterate, second: bool) -> SparseVector:
-        """Choose where the next stretch starts: the best so far, or what the layers find one by one."""
-        objective, dtype = self.objective, self.objective.design.dtype
-        deep = len(objective.layout.widths) > 3
-        if second and deep and objective.layout.fused:
-            stages = [
-                Stage(objective, layer, None, 1, self.solver.seed)
-                for layer in range(objective.layout.layers - 1)
-            ]
-            found = finish(
-                objective, layerwise(stages, self.budget, LAYERWISE).w, self.budget, self.solver.seed
-            )
-            if found.loss < best.loss:
-                return found.w.to(dtype)
-        return best.w.to(dtype)
+    def one_by_one(self, best: Iterate) -> Iterate:
+        """Give what the layers of a deep fused network find one after the other, if that is better."""
+        objective, layout, seed = self.objective, self.objective.layout, self.solver.seed
+        if len(layout.widths) <= 3 or not layout.fused:
+            return best
+        for draw in range(seed, seed + DRAWS):
+            stages = [Stage(objective, layer, None, 1, draw) for layer in range(layout.layers - 1)]
+            point = finish(objective, layerwise(stages, self.budget, LAYERWISE).w, self.budget, seed)
+            if point.loss < best.loss:
+                return replace(best, w=point.w, loss=point.loss)
+        return best
 
     def rows(self, epoch: int) -> Iterator[np.ndarray]:
         """Go through the rows once, in an order fixed by the seed and the epoch."""
