@@ -11,6 +11,7 @@ import torch
 from problems import Watch, normal
 from torch import Tensor
 
+from thresher.data.images import image_problem
 from thresher.data.planted import planted
 from thresher.errors import DataError
 from thresher.gates import DenseRandom
@@ -18,6 +19,7 @@ from thresher.losses import Logistic, Loss, SquaredError
 from thresher.operators import Design, GatedOperator, column_scale
 from thresher.solvers.candidate import fuse, loss_of, polish
 from thresher.solvers.grow import grow_relus
+from thresher.solvers.iht import paper_iht
 from thresher.solvers.loop import Solution, run
 from thresher.solvers.objective import Objective
 from thresher.solvers.screen import working_features
@@ -339,3 +341,54 @@ def test_more_passes_are_not_exceeded() -> None:
         solution = search(task, 10, passes)
         assert solution.history[-1]["passes"] < passes + 2
         assert solution.w.nonzeros >= 1
+
+
+def phases(solution: Solution) -> set[str]:
+    """Give the phases that a search went through."""
+    return {record["phase"] for record in solution.history}
+
+
+def small_image() -> tuple[np.ndarray, np.ndarray]:
+    """Give fewer pixels than features, most of them dark."""
+    pixels = np.zeros((16, 16))
+    pixels[3:13, 7:9] = 0.5 + 0.5 * np.random.default_rng(1).random((10, 2))
+    problem = image_problem(pixels, sigma=2.0, rows=150)
+    return problem.X.astype(np.float64), problem.y.astype(np.float64)
+
+
+def test_recovery_is_not_tried_where_its_linear_part_explains_anything() -> None:
+    X, y = small_image()
+    solution = search(objective(X, y, 5, memory=64 * MEGABYTE), 40, passes=200)
+    assert "merged" not in phases(solution)
+    assert solution.loss < 1e-3 * 0.5 * float(np.sum(y**2))
+
+
+@pytest.mark.parametrize("budget", [60, 250])
+def test_narrow_networks_are_no_worse_than_thresholding_alone(budget: int) -> None:
+    X, y = small_image()
+    task = objective(X, y, 1, memory=64 * MEGABYTE)
+    passes = 300
+    alone = run(paper_iht(), task, budget, max_iter=passes // 10)
+    assert search(task, budget, passes, negative=False).loss <= alone.loss * (1 + 1e-6)
+
+
+def test_labels_of_two_values_are_not_taken_for_the_output_of_a_network() -> None:
+    X = normal(600, 4)
+    labels = (X[:, 0] + 0.2 * normal(600, seed=1) > 0).astype(float)
+    assert "growing" in phases(search(objective(X, labels), 4))
+    assert not {"merged", "sides"} & phases(search(objective(X, labels), 4))
+
+
+@pytest.mark.parametrize("loss", [SquaredError(), Logistic()], ids=["squared", "logistic"])
+def test_refitting_where_most_features_are_idle_is_refitting(loss: Loss) -> None:
+    X = tensor(normal(200, 30))
+    y = (X[:, 0] > 0).double() if not loss.quadratic else X[:, 0].abs() + 0.1 * X[:, 5]
+    W = torch.zeros(30, 2, dtype=torch.float64)
+    W[0, 0], W[5, 0], W[0, 1] = 0.5, 0.2, -0.4
+    student = Student(W, torch.ones(2, dtype=torch.float64))
+    few = [0, 5]
+    whole, error = refit(Rows(X, y, None, loss, 0.01), student, 3)
+    part, error_of_part = refit(Rows(X[:, few], y, None, loss, 0.01), replace(student, W=student.W[few]), 3)
+    assert error == pytest.approx(error_of_part)
+    assert torch.allclose(whole.W[few], part.W)
+    assert int((whole.W != 0).sum()) == 3

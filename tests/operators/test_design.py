@@ -1,13 +1,16 @@
-"""Column scales: root mean squares, with rare columns held back."""
+"""Reading rows, and column scales: root mean squares, with rare columns held back."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
+import torch
 from problems import normal
 
-from thresher.operators import column_scale
+from thresher.operators import Design, column_scale
 from thresher.operators.design import CHUNK_NUMBERS
 
 ROWS = 200
@@ -75,3 +78,14 @@ def test_scales_are_positive_and_finite_whatever_comes(X: np.ndarray, rare: floa
     assert np.isfinite(scale).all()
     assert (scale > 0).all()
     assert np.isfinite(X / scale).all()
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("order", [None, np.arange(ROWS)[::-1].copy()], ids=["all", "reversed"])
+def test_rows_are_read_by_their_numbers(form: Any, order: np.ndarray | None) -> None:
+    X = some_rare_columns()
+    design = Design(form(X), dtype=torch.float64, order=order)
+    rows = np.array([7, 3, 3, 150])
+    seen = X if order is None else X[order]
+    assert np.array_equal(design.read(rows).numpy(), seen[rows])
+    assert torch.equal(design.read(np.arange(5, 9)), design.chunk(5, 9))

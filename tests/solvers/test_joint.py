@@ -11,6 +11,7 @@ import torch
 from problems import Watch, normal
 from torch import Tensor
 
+from thresher.data.images import image_problem
 from thresher.losses import CrossEntropy, Loss, SquaredError
 from thresher.operators import Design
 from thresher.solvers.joint import SPRINT, Joint
@@ -54,7 +55,7 @@ def objective_of(
 
 def trained(objective: LayeredObjective, budget: int = BUDGET, passes: int = 40, **options: Any) -> Solution:
     """Train for some passes."""
-    given = {name: options.pop(name) for name in ("start", "callback") if name in options}
+    given = {name: options.pop(name) for name in ("start", "callback", "tol") if name in options}
     return run(Joint(passes=passes, **options), objective, budget, max_iter=passes, **given)
 
 
@@ -306,3 +307,26 @@ def test_a_budget_of_everything_trains_everything(counted: list[int]) -> None:
     solution = trained(objective, objective.size, 400)
     assert max(counted) <= objective.size
     assert solution.loss < 0.6 * zero_loss(objective)
+
+
+def test_a_small_network_is_found_in_a_sprint() -> None:
+    objective = objective_of(rows=2000, widths=(8, 6, 3), bias=False)
+    solution = trained(objective, 30, 200, batch_size=32, tol=1e-12 * zero_loss(objective))
+    assert solution.status.name == "fitted"
+    assert solution.history[-1]["passes"] == round(SPRINT * 200)
+
+
+def test_a_deep_narrow_network_does_not_end_as_a_constant() -> None:
+    pixels = np.zeros((16, 16))
+    pixels[3:13, 7:9] = 1
+    X, y = image_problem(pixels, sigma=2.0, rows=150)
+    for seed in range(3):
+        objective = LayeredObjective(
+            Design(X, bias=True, dtype=torch.float64),
+            Layout((300, 2, 2, 1), bias=True, fused=True),
+            torch.from_numpy(y.astype(np.float64))[:, None],
+            SquaredError(),
+            signs=torch.ones(2, dtype=torch.float64),
+        )
+        constant = 0.5 * float(np.square(y - y.mean()).sum())
+        assert trained(objective, 16, 200, seed=seed).loss < 0.7 * constant
