@@ -11,7 +11,9 @@ import torch
 from problems import Watch, normal
 from torch import Tensor
 
+from thresher import SparseMLPRegressor
 from thresher.data.images import image_problem
+from thresher.data.planted import planted
 from thresher.losses import CrossEntropy, Loss, SquaredError
 from thresher.operators import Design
 from thresher.solvers.joint import SPRINT, Joint
@@ -55,7 +57,7 @@ def objective_of(
 
 def trained(objective: LayeredObjective, budget: int = BUDGET, passes: int = 40, **options: Any) -> Solution:
     """Train for some passes."""
-    given = {name: options.pop(name) for name in ("start", "callback", "tol") if name in options}
+    given = {name: options.pop(name) for name in ("start", "callback") if name in options}
     return run(Joint(passes=passes, **options), objective, budget, max_iter=passes, **given)
 
 
@@ -309,11 +311,14 @@ def test_a_budget_of_everything_trains_everything(counted: list[int]) -> None:
     assert solution.loss < 0.6 * zero_loss(objective)
 
 
-def test_a_small_network_is_found_in_a_sprint() -> None:
-    objective = objective_of(rows=2000, widths=(8, 6, 3), bias=False)
-    solution = trained(objective, 30, 200, batch_size=32, tol=1e-12 * zero_loss(objective))
-    assert solution.status.name == "fitted"
-    assert solution.history[-1]["passes"] == round(SPRINT * 200)
+def test_small_networks_are_mostly_found_in_a_sprint() -> None:
+    passes = []
+    for seed in range(4):
+        problem = planted(3000, 20, 5, 8, outputs=3, seed=seed)
+        model = SparseMLPRegressor(budget=8, hidden=5, bias=False, random_state=0).fit(problem.X, problem.y)
+        assert model.score(problem.X, problem.y) > 1 - 1e-10
+        passes.append(model.n_iter_)
+    assert sorted(passes)[2] == round(SPRINT * 200)
 
 
 def test_a_deep_narrow_network_does_not_end_as_a_constant() -> None:
