@@ -16,6 +16,7 @@ from thresher.data.images import image_problem
 from thresher.data.planted import planted, psnr
 from thresher.losses import CrossEntropy, Loss, SquaredError
 from thresher.operators import Design
+from thresher.solvers.iht import IHT
 from thresher.solvers.joint import SPRINT, Joint
 from thresher.solvers.layered import Held, LayeredObjective, Layout
 from thresher.solvers.loop import Iterate, Record, Solution, Start, run
@@ -321,17 +322,36 @@ def test_small_networks_are_mostly_found_in_a_sprint() -> None:
     assert sorted(passes)[2] == round(SPRINT * 200)
 
 
-def test_a_deep_narrow_network_does_not_end_as_a_constant() -> None:
+def small_image(seed: int = 0) -> LayeredObjective:
+    """Give a bright bar on a dark ground to a network of two narrow layers."""
     pixels = np.zeros((16, 16))
     pixels[3:13, 7:9] = 1
-    X, y = image_problem(pixels, sigma=2.0, rows=150)
-    for seed in range(3):
-        objective = LayeredObjective(
-            Design(X, bias=True, dtype=torch.float64),
-            Layout((300, 2, 2, 1), bias=True, fused=True),
-            torch.from_numpy(y.astype(np.float64))[:, None],
-            SquaredError(),
-            signs=torch.ones(2, dtype=torch.float64),
-        )
-        constant = 0.5 * float(np.square(y - y.mean()).sum())
-        assert trained(objective, 16, 200, seed=seed).loss < 0.7 * constant
+    X, y = image_problem(pixels, sigma=2.0, rows=150, seed=seed)
+    return LayeredObjective(
+        Design(X, bias=True, dtype=torch.float64),
+        Layout((300, 2, 2, 1), bias=True, fused=True),
+        torch.from_numpy(y.astype(np.float64))[:, None],
+        SquaredError(),
+        signs=torch.ones(2, dtype=torch.float64),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_deep_narrow_network_does_not_end_as_a_constant(seed: int) -> None:
+    objective = small_image(seed)
+    y = objective.y
+    constant = 0.5 * float((y - y.mean()).square().sum())
+    assert trained(objective, 16, 200, seed=seed).loss < 0.7 * constant
+
+
+def test_an_interruption_while_layers_are_found_one_by_one_ends_the_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(self: IHT, iterate: Iterate) -> Iterate:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(IHT, "step", interrupted)
+    solution = trained(small_image(), 16, 50)
+    assert solution.status.name == "interrupted"
+    assert solution.history == []
+    assert solution.w.nonzeros <= 16

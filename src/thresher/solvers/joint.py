@@ -20,7 +20,7 @@ from thresher.budget import keep_largest_of_blocks, largest
 from thresher.solvers.finish import MOST, finish
 from thresher.solvers.layered import LayeredObjective, erdos_renyi
 from thresher.solvers.layerwise import Stage, layerwise
-from thresher.solvers.loop import FINISHED, Iterate, Start, Status
+from thresher.solvers.loop import FINISHED, INTERRUPTED, Iterate, Start, Status
 from thresher.vector import SparseVector
 
 # Adam's step at a budget of 1,000, in scaled units; fewer weights bear larger steps, and deeper networks need
@@ -185,14 +185,11 @@ class Training:
 
     def epochs(self, start: Start | None) -> Iterator[Iterate]:
         """Train, handing out something after every pass; what ends a stretch is within the budget."""
-        best: Iterate | None = None
-        alone = False
+        best = self.one_by_one() if start is None else None
+        if best is not None:
+            yield best
         for passes, fresh in self.stretches():
-            if best is not None and fresh:
-                self.begin(start)
-            elif best is not None:
-                best, alone = best if alone else self.one_by_one(best), True
-                self.begin(Start(best.w.to(self.objective.design.dtype), self.objective.signs))
+            self.begin(start if fresh or best is None else self.again(best))
             self.plan(passes)
             for epoch in range(passes):
                 self.train_once()
@@ -215,17 +212,26 @@ class Training:
                 self.exchange(share)
         self.done += 1
 
-    def one_by_one(self, best: Iterate) -> Iterate:
-        """Give what the layers of a deep fused network find one after the other, if that is better."""
+    def one_by_one(self) -> Iterate | None:
+        """Give what the layers of a deep fused network find one after the other, as in the paper."""
         objective, layout, seed = self.objective, self.objective.layout, self.solver.seed
-        if len(layout.widths) <= 3 or not layout.fused:
-            return best
+        if len(layout.widths) <= 3 or not layout.fused or not self.finishes:
+            return None
+        nothing = objective.value(objective.hold(self.held.indices[:0], self.held.values[:0]))
         for draw in range(seed, seed + DRAWS):
             stages = [Stage(objective, layer, None, 1, draw) for layer in range(layout.layers - 1)]
-            point = finish(objective, layerwise(stages, self.budget, LAYERWISE).w, self.budget, seed)
-            if point.loss < best.loss:
-                return replace(best, w=point.w, loss=point.loss)
-        return best
+            found = layerwise(stages, self.budget, LAYERWISE)
+            if found.status is INTERRUPTED:
+                raise KeyboardInterrupt
+            point = finish(objective, found.w, self.budget, seed)
+            if point.loss < nothing:
+                record = {"held": point.w.nonzeros, "numbers": self.numbers}
+                return Iterate(point.w, point.loss, 0.0, signs=objective.signs, record=record)
+        return None
+
+    def again(self, best: Iterate) -> Start:
+        """Start from what was found."""
+        return Start(best.w.to(self.objective.design.dtype), self.objective.signs)
 
     def rows(self, epoch: int) -> Iterator[np.ndarray]:
         """Go through the rows once, in an order fixed by the seed and the epoch."""
