@@ -7,6 +7,7 @@ are found by an L1 penalty and are as hard to beat as they are cheap.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
@@ -28,7 +29,9 @@ CLEAR = 0.5
 # A penalty is tried as it is and this many times as strong.
 STRENGTHS = (1.0, 10.0)
 # How far the slopes of an L1-penalised line go to those that are fitted without it.
-RELAXED = (0.5, 1.0)
+RELAXED = (0.0, 0.5, 1.0)
+# Scales at which outputs of classifiers are compared.
+SCALES = np.geomspace(0.1, 10, 41).tolist()
 
 # Grows a network on some rows.
 Growing = Callable[[Plan, Rows], Generator[Iterate, None, Student]]
@@ -56,28 +59,30 @@ def comparable(plan: Plan, rows: Rows, network: Student) -> bool:
 
 def comparisons(rows: Rows) -> float:
     """Say how many passes one step of all networks that are compared takes."""
-    return (FOLDS - 1) * (len(STRENGTHS) if rows.alpha else 1)
+    return (FOLDS - 1) * len(_strengths(rows))
 
 
 def compared(plan: Plan, rows: Rows, growing: Growing) -> Generator[Iterate, None, Choice]:
-    """Compare lines along an L1 path, and networks under penalties of some strengths, by cross-validation."""
-    lasso, strengths = _lasso(plan, rows), STRENGTHS if rows.alpha else STRENGTHS[:1]
+    """Compare the L1 path's last line, relaxed or not, with networks under penalties of some strengths."""
+    lasso, strengths = _lasso(plan, rows), _strengths(rows)
     path = list(lasso.path(_most(plan, rows)))
     plan.spend(rows)
-    penalties = [line.penalty for line in path]
-    lines, networks = 0.0, torch.zeros(len(strengths), dtype=torch.float64)
-    for part, rest in _folds(plan, rows):
+    outputs: dict[tuple[str, int], Tensor] = defaultdict(lambda: torch.zeros_like(rows.y))
+    for unseen in _folds(plan, rows):
+        part, rest = _chosen(rows, ~unseen), rows.X[unseen]
         again = _lasso(plan, part)
-        fits = [form for penalty in penalties for form in _forms(again, again.fit(penalty), part, strengths)]
+        line = [again.fit(line.penalty) for line in path][-1]
         plan.spend(part)
-        lines += torch.tensor([_loss(rest, as_student(plan, part, line)) for line in fits])
+        for place, form in enumerate(_forms(again, line, part)):
+            outputs["line", place][unseen] = _output(plan, form, rest)
         for place, strength in enumerate(strengths):
             student = yield from growing(plan, replace(part, alpha=strength * part.alpha))
-            networks[place] += _loss(rest, student)
-    if float(lines.min()) < float(networks.min()):
-        forms = [form for line in path for form in _forms(lasso, line, rows, strengths)]
-        return Choice(as_student(plan, rows, forms[int(lines.argmin())]))
-    return Choice(strength=strengths[int(networks.argmin())])
+            outputs["network", place][unseen] = student.output(rest)
+    losses = {option: _loss(rows, output) for option, output in outputs.items()}
+    kind, place = min(losses, key=losses.__getitem__)
+    if kind == "line":
+        return Choice(as_student(plan, rows, _forms(lasso, path[-1], rows)[place]))
+    return Choice(strength=strengths[place])
 
 
 def as_student(plan: Plan, rows: Rows, line: Line) -> Student:
@@ -129,23 +134,27 @@ def _lasso(plan: Plan, rows: Rows) -> Lasso:
     return Lasso(rows, plan.objective.loss.quadratic and plan.bias)
 
 
-def _forms(lasso: Lasso, line: Line, rows: Rows, strengths: tuple[float, ...]) -> Iterator[Line]:
-    """Give a line as the L1 penalty left it, and on the way to fits without that penalty."""
-    yield line
-    for strength in strengths:
-        fitted = lasso.refit(line, strength * rows.alpha)
-        for share in RELAXED:
-            yield line.towards(fitted, share)
+def _forms(lasso: Lasso, line: Line, rows: Rows) -> list[Line]:
+    """Give a line as the L1 penalty left it, and on the way to the fit without that penalty.
+
+    Where classes can be separated, the whole way is too far.
+    """
+    fitted = lasso.refit(line, _strengths(rows)[-1] * rows.alpha)
+    return [line.towards(fitted, share) for share in (RELAXED if rows.loss.quadratic else RELAXED[:-1])]
 
 
-def _folds(plan: Plan, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
+def _strengths(rows: Rows) -> tuple[float, ...]:
+    return STRENGTHS if rows.alpha else STRENGTHS[:1]
+
+
+def _folds(plan: Plan, rows: Rows) -> Iterator[Tensor]:
     """Divide the rows by what they hold, so that equal rows stay together and a weight equals repeats."""
     direction = np.random.default_rng([plan.seed, 4]).standard_normal(rows.X.shape[1])
     place = rows.X.double() @ torch.from_numpy(direction)
     fold = ((1000 * place).remainder(1) * FOLDS).long()
     for number in range(FOLDS):
         if bool((fold == number).any()) and bool((fold != number).any()):
-            yield _chosen(rows, fold != number), _chosen(rows, fold == number)
+            yield fold == number
 
 
 def _chosen(rows: Rows, mask: Tensor) -> Rows:
@@ -154,5 +163,12 @@ def _chosen(rows: Rows, mask: Tensor) -> Rows:
     return replace(rows, X=rows.X[mask], y=rows.y[mask], weight=weight, alpha=rows.alpha / share)
 
 
-def _loss(rows: Rows, student: Student) -> float:
-    return rows.loss.value(student.output(rows.X), rows.y, rows.weight)
+def _output(plan: Plan, line: Line, X: Tensor) -> Tensor:
+    output = line.output(X).to(X.dtype)
+    return output if plan.negative else output.clamp_(min=0)
+
+
+def _loss(rows: Rows, output: Tensor) -> float:
+    """Give the loss of outputs; for classes at their best scale, since labels do not depend on it."""
+    scales = [1.0] if rows.loss.quadratic else SCALES
+    return min(rows.loss.value(scale * output, rows.y, rows.weight) for scale in scales)

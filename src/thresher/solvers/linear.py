@@ -16,11 +16,13 @@ from torch import Tensor
 from thresher.solvers.settle import Rows, factor
 
 # Along the path the penalty falls by this factor, down to this share of the one that leaves nothing.
-FALL, LEAST = 0.85, 1e-3
+FALL, LEAST = 0.8, 1e-3
+# The last fall is made in this many steps.
+FINER = 4
 # Newton steps for one penalty, and weights that may enter between two of them.
 STEPS, ENTERING = 100, 5
 # What counts as no step, and as no violation of optimality (gradients may be in float32).
-TOLERANCE, SLACK = 1e-7, 1e-5
+TOLERANCE, SLACK = 1e-4, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +95,19 @@ class Lasso:
         while penalty > LEAST * strongest:
             line = self.fit(penalty)
             if line.nonzeros > most:
+                yield from self._last(penalty / FALL, most)
                 return
             yield line
             penalty *= FALL
+
+    def _last(self, penalty: float, most: int) -> Iterator[Line]:
+        """Go on in smaller steps from the last penalty that left few enough."""
+        for _ in range(FINER - 1):
+            penalty *= FALL ** (1 / FINER)
+            line = self.fit(penalty)
+            if line.nonzeros > most:
+                return
+            yield line
 
     def fit(self, penalty: float) -> Line:
         """Fit at one penalty, from the fit before."""
@@ -114,7 +126,7 @@ class Lasso:
             self.values = moved
             if bool(crossed.any()):
                 signs = self._keep(~crossed, signs)
-            elif float(step.abs().max()) <= TOLERANCE * (1 + float(self.values.abs().max())):
+            elif self._settled(step, self.values):
                 signs, done = self._enter(penalty, signs, entering)
                 if done:
                     break
@@ -131,10 +143,14 @@ class Lasso:
         for _ in range(20):
             step = self._newton(columns, values, ridge * values[1:], ridge)
             values = values + step
-            if float(step.abs().max()) <= TOLERANCE * (1 + float(values.abs().max())):
+            if self._settled(step, values):
                 break
         slopes = values[1:] / self.spread[line.features]
         return Line(line.features, slopes, float(values[0] - slopes @ self.mean[line.features]), line.penalty)
+
+    def _settled(self, step: Tensor, values: Tensor) -> bool:
+        """Say whether another step would change nothing; a whole one on a squared error is exact."""
+        return self.loss.quadratic or float(step.abs().max()) <= TOLERANCE * (1 + float(values.abs().max()))
 
     def _start(self) -> Tensor:
         """Fit the constant alone; gives the outputs."""
@@ -175,7 +191,9 @@ class Lasso:
 
         def value(length: float) -> float:
             trial = self.values + length * step
-            return self.loss.value(columns @ trial, self.y, self.share) + penalty * float(trial[1:].abs().sum())
+            return self.loss.value(columns @ trial, self.y, self.share) + penalty * float(
+                trial[1:].abs().sum()
+            )
 
         now = value(0.0)
         while length > 1e-3 and value(length) > now:

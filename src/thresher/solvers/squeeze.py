@@ -25,7 +25,7 @@ SMALL = 200
 # exchanging at the end.
 THRESHOLDING, GROWING, EXCHANGING, LAST = 0.1, 0.2, 0.1, 0.15
 # The share of the passes that comparisons on few rows may take, and the steps of growing it must allow.
-COMPARING, LEAST_COMPARED = 0.4, 8
+COMPARING, LEAST_COMPARED = 0.33, 8
 # How many weights an exchange admits, as shares of the budget, in turn.
 EXCHANGES = (0.5, 0.25, 0.1)
 
