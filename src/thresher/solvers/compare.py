@@ -26,6 +26,8 @@ FEWEST, FEW = 50, 2000
 FOLDS = 4
 # Where a network leaves less than this share of a line's squared error, there is nothing to compare.
 CLEAR = 0.5
+# On rows that it has not seen, a network must lose less than this share of what the line loses.
+MARGIN = 0.98
 # A penalty is tried as it is and this many times as strong.
 STRENGTHS = (1.0, 10.0)
 # How far the slopes of an L1-penalised line go to those that are fitted without it.
@@ -39,7 +41,7 @@ Growing = Callable[[Plan, Rows], Generator[Iterate, None, Student]]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What cross-validation chose: a line, as a student, or else a network under a penalty of some strength."""
+    """What was chosen: a line, as a student, or else a network under a penalty of some strength."""
 
     line: Student | None = None
     strength: float = 1.0
@@ -67,22 +69,22 @@ def compared(plan: Plan, rows: Rows, growing: Growing) -> Generator[Iterate, Non
     lasso, strengths = _lasso(plan, rows), _strengths(rows)
     path = list(lasso.path(_most(plan, rows)))
     plan.spend(rows)
-    outputs: dict[tuple[str, int], Tensor] = defaultdict(lambda: torch.zeros_like(rows.y))
+    lines: dict[int, Tensor] = defaultdict(lambda: torch.zeros_like(rows.y))
+    networks: dict[int, Tensor] = defaultdict(lambda: torch.zeros_like(rows.y))
     for unseen in _folds(plan, rows):
         part, rest = _chosen(rows, ~unseen), rows.X[unseen]
         again = _lasso(plan, part)
         line = [again.fit(line.penalty) for line in path][-1]
         plan.spend(part)
         for place, form in enumerate(_forms(again, line, part)):
-            outputs["line", place][unseen] = _output(plan, form, rest)
+            lines[place][unseen] = _output(plan, form, rest)
         for place, strength in enumerate(strengths):
             student = yield from growing(plan, replace(part, alpha=strength * part.alpha))
-            outputs["network", place][unseen] = student.output(rest)
-    losses = {option: _loss(rows, output) for option, output in outputs.items()}
-    kind, place = min(losses, key=losses.__getitem__)
-    if kind == "line":
-        return Choice(as_student(plan, rows, _forms(lasso, path[-1], rows)[place]))
-    return Choice(strength=strengths[place])
+            networks[place][unseen] = student.output(rest)
+    (best, loss), (place, other) = _least(rows, lines), _least(rows, networks)
+    if other < MARGIN * loss:
+        return Choice(strength=strengths[place])
+    return Choice(as_student(plan, rows, _forms(lasso, path[-1], rows)[best]))
 
 
 def as_student(plan: Plan, rows: Rows, line: Line) -> Student:
@@ -168,7 +170,15 @@ def _output(plan: Plan, line: Line, X: Tensor) -> Tensor:
     return output if plan.negative else output.clamp_(min=0)
 
 
-def _loss(rows: Rows, output: Tensor) -> float:
-    """Give the loss of outputs; for classes at their best scale, since labels do not depend on it."""
+def _least(rows: Rows, options: dict[int, Tensor]) -> tuple[int, float]:
+    """Give the option whose outputs lose least, and how much.
+
+    Classes are compared at the best scale of the outputs, since labels do not depend on it.
+    """
     scales = [1.0] if rows.loss.quadratic else SCALES
-    return min(rows.loss.value(scale * output, rows.y, rows.weight) for scale in scales)
+    losses = {
+        option: min(rows.loss.value(scale * output, rows.y, rows.weight) for scale in scales)
+        for option, output in options.items()
+    }
+    best = min(losses, key=losses.__getitem__)
+    return best, losses[best]

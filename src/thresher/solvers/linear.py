@@ -63,9 +63,10 @@ class Line:
 class Lasso:
     """An L1-penalised linear fit, penalty after penalty.
 
-    Slopes are those of columns of spread 1, centred where there is a constant; the constant is free. For each
-    penalty, Newton steps are taken on a support whose signs are held: a slope that would change its sign stops
-    at zero and leaves, and what violates optimality most enters (the feature-sign search of Lee et al., 2006).
+    Slopes are those of columns of spread 1, centred where there is a constant; the constant is free. For
+    each penalty, Newton steps are taken on a support whose signs are held: a slope that would change its sign
+    stops at zero and leaves, and what violates optimality most enters (the feature-sign search of Lee and
+    others, 2006).
 
     Attributes
     ----------
