@@ -17,6 +17,7 @@ from thresher.solvers.loop import Iterate, Start
 from thresher.solvers.plan import Plan
 from thresher.solvers.settle import Rows, eliminate, refit
 from thresher.solvers.student import Pace, Student, merge, shrinking
+from thresher.solvers.working import FULL_BATCH
 
 RATE = 0.02
 # Budgets up to this are also reached from below, and weights exchanged at their end.
@@ -39,7 +40,8 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
         yield plan.hand_out(known, signs, "start")
         W, v = torch.cat([known, 0.1 * W], 1), torch.cat([signs, v])
     small, passes = plan.budget <= SMALL, plan.left
-    if plan.objective.loss.quadratic and plan.whole:
+    # On a handful of rows any gates fit, and which ones would be up to rounding.
+    if plan.objective.loss.quadratic and plan.whole and plan.data.total >= FULL_BATCH:
         yield from _thresholded(plan, int(THRESHOLDING * passes))
     if small:
         grown = yield from _pursued(plan, rows, int(GROWING * passes))
