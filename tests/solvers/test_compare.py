@@ -176,3 +176,15 @@ def test_columns_are_compared_at_their_own_scale() -> None:
     scaled = SparseMLPRegressor(budget=8, hidden=4, random_state=0).fit(X * 2.0 ** np.arange(12), y)
     assert np.allclose(column_scale(X) * 2.0 ** np.arange(12), column_scale(X * 2.0 ** np.arange(12)))
     assert np.allclose(model.predict(X), scaled.predict(X * 2.0 ** np.arange(12)), atol=1e-6)
+
+
+def test_rows_that_are_all_alike_are_not_compared() -> None:
+    y = normal(100)
+    model = SparseMLPRegressor(budget=4, random_state=0).fit(np.ones((100, 3)), y)
+    assert np.allclose(model.predict(np.ones((1, 3))), y.mean(), atol=1e-6)
+
+
+def test_targets_that_are_all_alike_need_a_constant_only() -> None:
+    line = next(Lasso(Rows(rows().X, torch.ones(120).double(), None, SquaredError()), True).path(4))
+    assert line.nonzeros == 0
+    assert line.constant == pytest.approx(1.0)

@@ -54,9 +54,8 @@ def comparable(plan: Plan, rows: Rows, network: Student) -> bool:
     if not plan.objective.loss.quadratic:
         return True
     lasso = _lasso(plan, rows)
-    *_, last = lasso.path(_most(plan, rows))
-    plan.spend(rows)
-    return rows.error(network) > CLEAR * rows.error(as_student(plan, rows, lasso.refit(last, rows.alpha)))
+    line = as_student(plan, rows, lasso.refit(list(lasso.path(_most(plan, rows)))[-1], rows.alpha))
+    return rows.error(network) > CLEAR * rows.error(line)
 
 
 def comparisons(rows: Rows) -> float:
@@ -66,12 +65,15 @@ def comparisons(rows: Rows) -> float:
 
 def compared(plan: Plan, rows: Rows, growing: Growing) -> Generator[Iterate, None, Choice]:
     """Compare the L1 path's last line, relaxed or not, with networks under penalties of some strengths."""
+    folds = list(_folds(plan, rows))
+    if len(folds) < FOLDS:
+        return Choice()
     lasso, strengths = _lasso(plan, rows), _strengths(rows)
     path = list(lasso.path(_most(plan, rows)))
     plan.spend(rows)
     lines: dict[int, Tensor] = defaultdict(lambda: torch.zeros_like(rows.y))
     networks: dict[int, Tensor] = defaultdict(lambda: torch.zeros_like(rows.y))
-    for unseen in _folds(plan, rows):
+    for unseen in folds:
         part, rest = _chosen(rows, ~unseen), rows.X[unseen]
         again = _lasso(plan, part)
         line = [again.fit(line.penalty) for line in path][-1]
@@ -155,13 +157,18 @@ def _folds(plan: Plan, rows: Rows) -> Iterator[Tensor]:
     place = rows.X.double() @ torch.from_numpy(direction)
     fold = ((1000 * place).remainder(1) * FOLDS).long()
     for number in range(FOLDS):
-        if bool((fold == number).any()) and bool((fold != number).any()):
+        seen = fold != number if rows.weight is None else (fold != number) & (rows.weight > 0)
+        if bool(seen.any()) and bool((fold == number).any()):
             yield fold == number
 
 
 def _chosen(rows: Rows, mask: Tensor) -> Rows:
-    weight = None if rows.weight is None else rows.weight[mask]
-    share = float(mask.double().mean() if rows.weight is None else (rows.weight * mask).mean())
+    """Take some rows; weights average to one again, and the penalty stays what it is beside a sum."""
+    if rows.weight is None:
+        share, weight = float(mask.double().mean()), None
+    else:
+        share, weight = float((rows.weight * mask).mean()), rows.weight[mask]
+        weight = weight / weight.mean()
     return replace(rows, X=rows.X[mask], y=rows.y[mask], weight=weight, alpha=rows.alpha / share)
 
 

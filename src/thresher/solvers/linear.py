@@ -91,14 +91,16 @@ class Lasso:
         self.values = torch.zeros(1, dtype=torch.float64)  # the constant, and a slope for each of the support
 
     def path(self, most: int) -> Iterator[Line]:
-        """Fit at falling penalties, while there are no more than `most` slopes."""
+        """Fit at falling penalties, while there are no more than `most` slopes; the first line has none."""
         penalty = strongest = float(self._gradient(self._start()).abs().max())
-        while penalty > LEAST * strongest:
+        while penalty >= LEAST * strongest:
             line = self.fit(penalty)
             if line.nonzeros > most:
                 yield from self._last(penalty / FALL, most)
                 return
             yield line
+            if strongest == 0:
+                return
             penalty *= FALL
 
     def _last(self, penalty: float, most: int) -> Iterator[Line]:
