@@ -61,6 +61,8 @@ class Plan:
         self.size = _spread(self.data.y, self.data.weight) if self.objective.loss.quadratic else 2.0
         self.peak = float(self.data.y.abs().max()) or 1.0
         self.latest: Student | None = None
+        # How many times as strong the penalty is as the user's, where few rows ask for more.
+        self.strength = 1.0
         self.random = np.random.default_rng([self.seed, 3])
 
     @property
@@ -71,7 +73,7 @@ class Plan:
     @property
     def penalty(self) -> float:
         """The L2 penalty for each row."""
-        return self.objective.alpha / self.data.total
+        return self.strength * self.objective.alpha / self.data.total
 
     @property
     def whole(self) -> bool:
@@ -80,12 +82,12 @@ class Plan:
 
     def places(self, student: Student, times: int = 1) -> int:
         """Give the neurons that may still be added to a student; an output bias needs no place."""
-        return max(0, times * self.hidden - student.neurons) + int(self._bias)
+        return max(0, times * self.hidden - student.neurons) + int(self.bias)
 
     def within(self, rows: Rows, student: Student) -> Student:
         """Drop the weakest neurons beyond the allowed number; an output bias needs no place."""
         used = student.W != 0
-        real = used[:-1].any(0) if self._bias else used.any(0)
+        real = used[:-1].any(0) if self.bias else used.any(0)
         strength = (rows.weighed @ student.W).clamp_(min=0).square().mean(0)
         strength = torch.where(real, strength, torch.inf)
         excess = int(real.sum()) - self.hidden
@@ -101,7 +103,8 @@ class Plan:
         return operator
 
     @property
-    def _bias(self) -> bool:
+    def bias(self) -> bool:
+        """Whether the last column is constant."""
         return self._operator.design.bias
 
     @property
@@ -165,6 +168,11 @@ class Plan:
             loss = loss_of(objective, w, signs)
         return Iterate(w, loss, self.data.passes, signs, record={"phase": phase})
 
+    def hand_out_as_is(self, student: Student, phase: str) -> Iterate:
+        """Give ReLU neurons that are within the budget as an iterate that may be kept."""
+        w, signs = self._fused(student.W, student.v, self.hidden)
+        return Iterate(w, loss_of(self.objective, w, signs), self.data.passes, signs, record={"phase": phase})
+
     def opened(self, start: Start) -> tuple[Tensor, Tensor]:
         """Turn fused weights into ReLU neurons on the working features: weights and signs."""
         operator = self._operator
@@ -179,7 +187,7 @@ class Plan:
         return W, signs
 
     def _fused(self, W: Tensor, v: Tensor, hidden: int) -> tuple[SparseVector, Tensor]:
-        return fuse(W, v, self.data.features, self._operator.features, hidden, self._bias)
+        return fuse(W, v, self.data.features, self._operator.features, hidden, self.bias)
 
 
 def _spread(y: Tensor, weight: Tensor | None) -> float:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import torch
 
 from thresher.operators.gated import GatedOperator
+from thresher.solvers.compare import Choice, comparable, compared, comparisons
 from thresher.solvers.grow import grow_relus
 from thresher.solvers.iht import paper_iht
 from thresher.solvers.loop import Iterate, Start
@@ -24,6 +25,8 @@ SMALL = 200
 # Shares of the passes: thresholding from random gates, growing from nothing, exchanging weights after that,
 # exchanging at the end.
 THRESHOLDING, GROWING, EXCHANGING, LAST = 0.1, 0.2, 0.1, 0.15
+# The share of the passes that comparisons on few rows may take, and the steps of growing it must allow.
+COMPARING, LEAST_COMPARED = 0.33, 8
 # How many weights an exchange admits, as shares of the budget, in turn.
 EXCHANGES = (0.5, 0.25, 0.1)
 
@@ -37,17 +40,38 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
         yield plan.hand_out(known, signs, "start")
         W, v = torch.cat([known, 0.1 * W], 1), torch.cat([signs, v])
     small, passes = plan.budget <= SMALL, plan.left
-    # On fewer rows where it ends hinges on rounding.
-    if plan.objective.loss.quadratic and plan.whole and plan.data.rows >= FULL_BATCH:
+    # On a handful of rows any gates fit, and which ones would be up to rounding.
+    if plan.objective.loss.quadratic and plan.whole and plan.data.total >= FULL_BATCH:
         yield from _thresholded(plan, int(THRESHOLDING * passes))
     if small:
         grown = yield from _pursued(plan, rows, int(GROWING * passes))
+        choice = yield from _chosen(plan, rows, grown, COMPARING * passes)
+        if choice.line is not None:
+            yield plan.hand_out_as_is(choice.line, "line")
+            return
+        if choice.strength > 1:
+            plan.strength = choice.strength
+            rows = replace(rows, alpha=plan.penalty)
+            grown = yield from _pursued(plan, rows, int(GROWING * passes))
         yield from _exchanged(plan, rows, grown, int(EXCHANGING * passes), "grown")
     # The last pass must end before all are spent, so that its result is handed out.
     student = yield from _shrunk(plan, rows, Student(W, v), 0.999 * (plan.left - LAST * passes * small))
     yield plan.hand_out(student.W, student.v, "shrunk")
     if small:
         yield from _exchanged(plan, rows, student.prune(plan.budget), int(plan.left), "exchanged")
+
+
+def _chosen(plan: Plan, rows: Rows, grown: Student, passes: float) -> Generator[Iterate, None, Choice]:
+    """Compare with lines, and penalties with each other, where rows are few."""
+    steps = int(passes / comparisons(rows))
+    if steps < LEAST_COMPARED or not comparable(plan, rows, grown):
+        return Choice()
+
+    def growing(plan: Plan, part: Rows) -> Generator[Iterate, None, Student]:
+        student = yield from _pursued(plan, part, max(1, steps - len(EXCHANGES)))
+        return (yield from _improved(plan, part, student, len(EXCHANGES), "comparing"))
+
+    return (yield from compared(plan, rows, growing))
 
 
 def _thresholded(plan: Plan, steps: int) -> Iterator[Iterate]:
@@ -111,6 +135,14 @@ def _pursued(plan: Plan, rows: Rows, steps: int) -> Generator[Iterate, None, Stu
 
 
 def _exchanged(plan: Plan, rows: Rows, student: Student, rounds: int, phase: str) -> Iterator[Iterate]:
+    """Exchange weights and hand the student out."""
+    student = yield from _improved(plan, rows, student, rounds, phase)
+    yield plan.hand_out(student.W, student.v, phase)
+
+
+def _improved(
+    plan: Plan, rows: Rows, student: Student, rounds: int, phase: str
+) -> Generator[Iterate, None, Student]:
     """Grow beyond the budget, refit, remove what costs least, refit: again and again, keeping the best."""
     student, best = refit(rows, student, 3)
     for share in itertools.islice(itertools.cycle(EXCHANGES), rounds):
@@ -123,4 +155,4 @@ def _exchanged(plan: Plan, rows: Rows, student: Student, rounds: int, phase: str
             student, best = trial.compact(), error
         plan.spend(rows)
         yield plan.progress(student, best / 2, phase)
-    yield plan.hand_out(student.W, student.v, phase)
+    return student
