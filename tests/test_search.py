@@ -207,6 +207,20 @@ def test_growing_respects_the_places() -> None:
 # Students as fused weights.
 
 
+@pytest.mark.parametrize("places", [0, 1])
+def test_an_output_bias_needs_no_place_and_gets_no_input(places: int) -> None:
+    X = torch.cat([tensor(normal(200, 3)), torch.ones(200, 1, dtype=torch.float64)], 1)
+    y = X[:, 0].clamp(min=0) - 2 * X[:, 1].clamp(min=0) + 3 + 0.1 * X[:, 2]
+    rows = Rows(X, y, None, SquaredError())
+    empty = Student(torch.zeros(4, 0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
+    grown = grow_relus(rows, empty, 4, places, negative=True, bias=True)
+    for _ in range(3):
+        real = (grown.W[:-1] != 0).any(0)
+        assert int(real.sum()) <= places
+        assert int((~real).sum()) == 1
+        grown = grow_relus(rows, refit(rows, grown, 1)[0], 4, 0, negative=True, bias=True)
+
+
 def test_fused_weights_say_the_same() -> None:
     X, y = normal(50, 6), normal(50, seed=1)
     task = objective(X, y, hidden=5)
@@ -370,6 +384,14 @@ def test_narrow_networks_are_no_worse_than_thresholding_alone(budget: int) -> No
     passes = 300
     alone = run(paper_iht(), task, budget, max_iter=passes // 10)
     assert search(task, budget, passes, negative=False).loss <= alone.loss * (1 + 1e-6)
+
+
+def test_one_neuron_and_its_output_bias_tell_classes_apart() -> None:
+    X = normal(600, 6)
+    labels = (X @ [1.0, -2.0, 0.5, 0, 0, 0] + 0.3 * normal(600, seed=1) > 1).astype(float)
+    task = objective(X, labels, 1, bias=True, loss=Logistic())
+    for passes in (15, 60):
+        assert search(task, 6, passes).loss < 0.5 * 600 * math.log(2)
 
 
 def test_labels_of_two_values_are_not_taken_for_the_output_of_a_network() -> None:

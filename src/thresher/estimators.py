@@ -44,7 +44,8 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         default they are, except with "paper".
     alpha : float, optional
         L2 penalty on the weights of scaled columns, beside a sum over rows. By default 0 for a squared error
-        and 1 for the logistic loss, whose weights would grow without end on data that can be separated.
+        and 1 for the logistic loss, whose weights would grow without end on data that can be separated. On 50
+        to 2,000 rows of two classes the default solver may choose ten times as much, by cross-validation.
     batch_size : int, "auto" or None
         Rows of a minibatch; None takes all rows at once.
     max_iter : int

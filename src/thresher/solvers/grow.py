@@ -32,7 +32,9 @@ def grow_lines(rows: Rows, student: Student, count: int) -> Student:
     return replace(student, W=W[:, kept], v=wide.v[kept], folds=folds)
 
 
-def grow_relus(rows: Rows, student: Student, count: int, places: int, negative: bool) -> Student:
+def grow_relus(
+    rows: Rows, student: Student, count: int, places: int, negative: bool, bias: bool = False
+) -> Student:
     """Admit the weights of most promise in the ReLU form, among them new neurons of one weight.
 
     The promise of a weight is the fall of the loss that its own Newton step foresees, ``g^2 / 2h``. A new
@@ -48,6 +50,9 @@ def grow_relus(rows: Rows, student: Student, count: int, places: int, negative: 
         New neurons that may be among them.
     negative : bool
         Whether a new neuron may enter with a negative sign.
+    bias : bool
+        Whether the last column is constant. A neuron of it alone is an output bias: it needs no place, and
+        gets no other weight.
     """
     slope = rows.slope(student)
     curvature = rows.loss.curvature(student.output(rows.X))
@@ -55,19 +60,23 @@ def grow_relus(rows: Rows, student: Student, count: int, places: int, negative: 
     gradient, bend = _gradient(rows, student, slope), _bend(rows.X, student.gates(rows.X), weight)
     promise = gradient.square() / bend
     promise[student.W != 0] = 0
+    if bias:
+        promise[:, ~(student.W[:-1] != 0).any(0)] = 0
     halves, half_gradient, half_bend = _halves(rows.X, slope, weight)
     if not negative:
         halves[half_gradient > 0] = 0
     halves[_present(student)] = 0
     # Scores are compared in float32: what differs by rounding only is a tie, and goes to the lower index.
-    fresh = largest(halves.float(), min(places, count))
+    d = rows.X.shape[1]
+    constant = torch.tensor([d - 1] if bias else [], dtype=torch.int64)
+    others = halves.float().index_fill(0, constant, 0)
+    fresh = torch.cat([largest(others, min(places, count)), constant]).unique()
     scores = torch.cat([promise.view(-1), halves[fresh]])
     chosen = largest(scores.float(), count)
     chosen = chosen[scores[chosen] > 0]
     old, new = chosen[chosen < promise.numel()], fresh[chosen[chosen >= promise.numel()] - promise.numel()]
     W = student.W.clone()
     W.view(-1)[old] = (-gradient / bend).view(-1)[old] * (0.5 / max(1, count) ** 0.5)
-    d = rows.X.shape[1]
     column = torch.zeros(d, new.numel(), dtype=W.dtype)
     size = (half_gradient[new] / half_bend[new]).abs()
     column[new % d, torch.arange(new.numel())] = torch.where(new < d, size, -size)

@@ -82,12 +82,16 @@ class Plan:
 
     def places(self, student: Student, times: int = 1) -> int:
         """Give the neurons that may still be added to a student; an output bias needs no place."""
-        return max(0, times * self.hidden - student.neurons) + int(self.bias)
+        return max(0, times * self.hidden - int(self._real(student).sum()))
+
+    def _real(self, student: Student) -> Tensor:
+        """Say which neurons use an input, and are not an output bias."""
+        used = student.W != 0
+        return used[:-1].any(0) if self.bias else used.any(0)
 
     def within(self, rows: Rows, student: Student) -> Student:
         """Drop the weakest neurons beyond the allowed number; an output bias needs no place."""
-        used = student.W != 0
-        real = used[:-1].any(0) if self.bias else used.any(0)
+        real = self._real(student)
         strength = (rows.weighed @ student.W).clamp_(min=0).square().mean(0)
         strength = torch.where(real, strength, torch.inf)
         excess = int(real.sum()) - self.hidden

@@ -126,7 +126,7 @@ def _pursued(plan: Plan, rows: Rows, steps: int) -> Generator[Iterate, None, Stu
     while student.nonzeros < plan.budget:
         target = min(plan.budget, max(student.nonzeros + 1, round(student.nonzeros * ratio)))
         count = target - student.nonzeros
-        grown = grow_relus(rows, student, count, plan.places(student), plan.negative)
+        grown = grow_relus(rows, student, count, plan.places(student), plan.negative, plan.bias)
         if grown.nonzeros == student.nonzeros:
             break
         refitted, error = refit(rows, grown, 3)
@@ -149,7 +149,7 @@ def _improved(
     student, best = refit(rows, student, 3)
     for share in itertools.islice(itertools.cycle(EXCHANGES), rounds):
         count = max(1, round(share * plan.budget))
-        grown = grow_relus(rows, student, count, plan.places(student, 2), plan.negative)
+        grown = grow_relus(rows, student, count, plan.places(student, 2), plan.negative, plan.bias)
         wide, _ = refit(rows, grown, 3)
         narrow = eliminate(rows, wide.compact(), plan.budget, slack=0.0)
         trial, error = refit(rows, plan.within(rows, narrow), 5)
