@@ -64,6 +64,15 @@ def test_grids_and_settings_are_the_papers(
     assert {tuple(cell[name] for name in names) for cell in found} == {settings}
 
 
+@pytest.mark.parametrize("figure", [*(figure.name for figure in FIGURES), "runtimes"])
+def test_baselines_that_are_given_a_chance_train_in_small_batches(figure: str) -> None:
+    for cell in cells(figure, methods=("imp", "gmp", "rigl", "one-shot", "dense"), seeds=(0,)):
+        assert cell["batch_size"] == 128
+    assert {cell["batch_size"] for cell in cells(figure, methods=("imp-paper",), seeds=(0,))} == {
+        cell["batch_size"] for cell in cells(figure, methods=PAPER, seeds=(0,))
+    }
+
+
 def test_deep_networks_are_never_denser_than_dense() -> None:
     found = half("figure-1", "right")
     assert all(cell["budget"] <= weights_of(cell) for cell in found)

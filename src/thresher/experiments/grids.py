@@ -14,7 +14,7 @@ from thresher.experiments.claims import check_claims
 from thresher.experiments.estimate import planted_cost, weights_of
 from thresher.experiments.experiment import Choices, Cost, Experiment, Summary, Table, known
 from thresher.experiments.fits import RECOVERED, median
-from thresher.experiments.methods import METHODS, NAMES, fit_by_method
+from thresher.experiments.methods import METHODS, NAMES, batch_of, fit_by_method
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.tasks import IMAGES, PLANTED
 
@@ -77,7 +77,7 @@ def _configuration(part: Part, m: int, s: int, method: str, choices: Choices) ->
         "budget": s,
         "method": method,
         "passes": passes,
-        "batch_size": part.batch_size if part.batch_size is not None and part.batch_size < rows else None,
+        "batch_size": batch_of(method, part.batch_size, rows),
     }
     return configuration | ({"seconds": quick.seconds if quick else part.seconds} if method == "auto" else {})
 

@@ -27,6 +27,17 @@ NAMES = {
 }
 
 
+# Rows of a minibatch of the baselines that are given a fair chance: the paper's batches, up to all rows, would
+# leave them a few steps of training.
+FAIR_BATCH = 128
+
+
+def batch_of(method: str, paper: int | None, rows: int) -> int | None:
+    """Give the batch size of a method: the paper's where the paper runs it, None for all rows at once."""
+    wanted = paper if method in ("paper", "auto", "imp-paper") else FAIR_BATCH
+    return None if wanted is None or wanted >= rows else wanted
+
+
 def fit_by_method(cell: Cell, problem: Problem) -> dict[str, Any]:
     """Fit a problem by the method of a cell, and measure the fit.
 

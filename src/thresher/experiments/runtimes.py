@@ -13,7 +13,7 @@ from thresher.experiments.claims import FAILS, HOLDS, Claim
 from thresher.experiments.estimate import planted_cost
 from thresher.experiments.experiment import Choices, Experiment, Summary, Table, known
 from thresher.experiments.fits import ROWS, median
-from thresher.experiments.methods import METHODS, NAMES, PRUNING, fit_by_method
+from thresher.experiments.methods import METHODS, NAMES, PRUNING, batch_of, fit_by_method
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.tasks import BINARY, DIGITS, PLANTED, SHAPES
 
@@ -82,7 +82,7 @@ def _configuration(line: Line, method: str) -> dict[str, Any]:
         "method": method,
         # The default solver stops by itself where a planted network is found.
         "passes": 200 if method == "auto" and line.data == PLANTED else line.passes,
-        "batch_size": line.batch_size,
+        "batch_size": batch_of(method, line.batch_size, rows),
     }
     return configuration | ({"seconds": SECONDS} if method == "auto" else {})
 
