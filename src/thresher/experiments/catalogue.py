@@ -135,7 +135,7 @@ def _planted(name: str, title: str, outputs: int, layers: int) -> Part:
         batch_size=None if alone else 5_000,
         outputs=outputs,
         layers=layers,
-        quick=Quick((2, 10, 50, 200 // layers), (10, 50, 200, 1000), rows=4_000, passes=15),
+        quick=Quick((2, 10, 100 // layers), (10, 50, 200, 1000), rows=4_000, passes=15),
     )
 
 

@@ -27,8 +27,8 @@ NAMES = {
 }
 
 
-# Rows of a minibatch of the baselines that are given a fair chance: the paper's batches, up to all rows, would
-# leave them a few steps of training.
+# Rows of a minibatch of the baselines that are given a fair chance: the paper's batches, up to all rows,
+# would leave them a few steps of training.
 FAIR_BATCH = 128
 
 
