@@ -394,6 +394,17 @@ def test_one_neuron_and_its_output_bias_tell_classes_apart() -> None:
         assert search(task, 6, passes).loss < 0.5 * 600 * math.log(2)
 
 
+@pytest.mark.parametrize("negative", [True, False])
+def test_one_weight_is_the_best_of_all(negative: bool) -> None:
+    X, y = normal(300, 8), normal(300, seed=1)
+    halves = np.maximum(np.hstack([X, -X]), 0)
+    best = halves.T @ y / np.square(halves).sum(0)
+    if not negative:
+        best = np.maximum(best, 0)
+    losses = 0.5 * np.square(y[:, None] - halves * best).sum(0)
+    assert search(objective(X, y, 3), 1, negative=negative).loss == pytest.approx(losses.min())
+
+
 def test_labels_of_two_values_are_not_taken_for_the_output_of_a_network() -> None:
     X = normal(600, 4)
     labels = (X[:, 0] + 0.2 * normal(600, seed=1) > 0).astype(float)

@@ -37,6 +37,10 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
     small, passes = plan.budget <= SMALL, plan.left
     if small:
         grown = yield from _pursued(plan, rows, int(GROWING * passes))
+        if plan.budget == 1 and plan.objective.loss.quadratic:
+            # What every single weight gains has been compared, exactly: there is nothing else to find.
+            yield plan.hand_out(grown.W, grown.v, "grown")
+            return
         choice = yield from _chosen(plan, rows, grown, COMPARING * passes)
         if choice.line is not None:
             # Nothing else is handed out: its loss on these rows might be less.
