@@ -20,7 +20,7 @@ from thresher.operators import Design, GatedOperator, column_scale
 from thresher.solvers.candidate import fuse, loss_of, polish
 from thresher.solvers.grow import grow_relus
 from thresher.solvers.iht import paper_iht
-from thresher.solvers.loop import Solution, run
+from thresher.solvers.loop import Solution, Start, run
 from thresher.solvers.objective import Objective
 from thresher.solvers.screen import working_features
 from thresher.solvers.search import Search
@@ -403,6 +403,21 @@ def test_one_weight_is_the_best_of_all(negative: bool) -> None:
         best = np.maximum(best, 0)
     losses = 0.5 * np.square(y[:, None] - halves * best).sum(0)
     assert search(objective(X, y, 3), 1, negative=negative).loss == pytest.approx(losses.min())
+
+
+def test_a_line_that_was_chosen_is_handed_out_whatever_its_loss() -> None:
+    X = normal(150, 12)
+    y = X[:, 0] + 2.0 * normal(150, seed=1)
+    task = objective(X, y, 4, bias=True)
+    watch = Watch()
+    before = search(task, 12, 60)
+    assert before.signs is not None
+    start = Start(before.w, before.signs)
+    solution = run(Search("auto", 200, True, 0), task, 12, max_iter=200, start=start, callback=watch)
+    kept = [iterate for iterate in watch.iterates if iterate.kept]
+    assert kept[-1].preferred and kept[-1].record["phase"] == "line"
+    assert solution.loss == kept[-1].loss
+    assert solution.loss > min(iterate.loss for iterate in kept)
 
 
 def test_labels_of_two_values_are_not_taken_for_the_output_of_a_network() -> None:

@@ -59,7 +59,7 @@ def test_methods_are_side_by_side_on_the_papers_scale() -> None:
     ]
     assert {axes.images[0].get_clim() for axes in panels} == {(-20.0, 50.0)}
     assert panels[0].get_ylim()[0] < panels[0].get_ylim()[1]
-    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["2", "10", "50", "200"]
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == ["2", "10", "100"]
 
 
 def test_deviations_over_seeds_come_below() -> None:

@@ -73,6 +73,8 @@ class Iterate:
         What the solver adds to the history.
     carry : Any
         What the solver needs for its next step.
+    preferred : bool
+        Whether the solver has better reasons than the loss to hand it out rather than what came before.
     """
 
     w: SparseVector
@@ -83,6 +85,7 @@ class Iterate:
     exact: bool = True
     record: Record = field(default_factory=dict)
     carry: Any = None
+    preferred: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +193,9 @@ def run(
                 best = iterate
             elif iterate.kept and iterate.exact:
                 badness = iterate.loss if judge is None else judge(iterate)
-                since = 0 if badness < lowest else since + 1
-                if badness < lowest:
+                better = badness < lowest or (judge is None and iterate.preferred)
+                since = 0 if better else since + 1
+                if better:
                     best, lowest = iterate, badness
             if callback is not None and callback(history[-1], iterate):
                 status = CALLED_OFF

@@ -173,9 +173,10 @@ class Plan:
         return Iterate(w, loss, self.data.passes, signs, record={"phase": phase})
 
     def hand_out_as_is(self, student: Student, phase: str) -> Iterate:
-        """Give ReLU neurons that are within the budget as an iterate that may be kept."""
+        """Give ReLU neurons within the budget as an iterate that is preferred to all before."""
         w, signs = self._fused(student.W, student.v, self.hidden)
-        return Iterate(w, loss_of(self.objective, w, signs), self.data.passes, signs, record={"phase": phase})
+        loss = loss_of(self.objective, w, signs)
+        return Iterate(w, loss, self.data.passes, signs, preferred=True, record={"phase": phase})
 
     def opened(self, start: Start) -> tuple[Tensor, Tensor]:
         """Turn fused weights into ReLU neurons on the working features: weights and signs."""

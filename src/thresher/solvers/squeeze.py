@@ -34,6 +34,11 @@ EXCHANGES = (0.5, 0.25, 0.1)
 def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
     """Train a wide ReLU student, cut neurons to the allowed number, and shrink its weights to the budget."""
     rows = Rows(*plan.data.sample(max(5000, 10 * plan.budget)), plan.objective.loss, plan.penalty)
+    W, v = plan.neurons(plan.width, plan.size)
+    if start is not None:
+        known, signs = plan.opened(start)
+        yield plan.hand_out(known, signs, "start")
+        W, v = torch.cat([known, 0.1 * W], 1), torch.cat([signs, v])
     small, passes = plan.budget <= SMALL, plan.left
     if small:
         grown = yield from _pursued(plan, rows, int(GROWING * passes))
@@ -43,14 +48,8 @@ def squeeze(plan: Plan, start: Start | None = None) -> Iterator[Iterate]:
             return
         choice = yield from _chosen(plan, rows, grown, COMPARING * passes)
         if choice.line is not None:
-            # Nothing else is handed out: its loss on these rows might be less.
             yield plan.hand_out_as_is(choice.line, "line")
             return
-    W, v = plan.neurons(plan.width, plan.size)
-    if start is not None:
-        known, signs = plan.opened(start)
-        yield plan.hand_out(known, signs, "start")
-        W, v = torch.cat([known, 0.1 * W], 1), torch.cat([signs, v])
     # On a handful of rows any gates fit, and which ones would be up to rounding.
     if plan.objective.loss.quadratic and plan.whole and plan.data.total >= FULL_BATCH:
         yield from _thresholded(plan, int(THRESHOLDING * passes))
