@@ -352,7 +352,7 @@ def test_an_interruption_leaves_a_usable_model(Estimator: Any, solver: Any, step
 
 
 def _interrupted(running: subprocess.Popen[str]) -> str:
-    """Press Ctrl-C as a user does: again if nothing happens, since Python drops one that meets a finaliser."""
+    """Press Ctrl-C as a user does: again if nothing happens, as Python drops one that meets a finaliser."""
     for patience in (20, 20):
         running.send_signal(signal.SIGINT)
         try:
