@@ -11,12 +11,13 @@ import torch
 from measuring import Measurement, Options, medians
 
 from thresher.data.planted import PlantedProblem, planted
-from thresher.gates import DenseRandom
-from thresher.operators import Design, GatedOperator
+from thresher.linear.vector import SparseVector
+from thresher.objective.design import Design
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import DenseRandom
+from thresher.objective.linear import Objective
 from thresher.solvers.iht import IHT
 from thresher.solvers.loop import Iterate, Start
-from thresher.solvers.objective import Objective
-from thresher.vector import SparseVector
 
 ROWS, FEATURES, HIDDEN, BUDGET = 50_000, 100, 1_000, 1_000
 STEP_BAR = REFINEMENT_BAR = 3.0

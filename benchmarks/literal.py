@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from thresher import SparseMLPRegressor
 from thresher.data.planted import PlantedProblem, label_floor, planted, psnr
-from thresher.gates import DenseRandom
+from thresher.objective.gates import DenseRandom
 
 ROWS, FEATURES, SEED = 50_000, 100, 0
 EXACT = 100.0  # dB; a network with a wrong support stays far below

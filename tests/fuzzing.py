@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from networks import NETWORKS
 
-from thresher import files
 from thresher.errors import DataError, ModelFileError
-from thresher.network import Network
+from thresher.network import Network, files
 
 # Beyond what the interpreter itself maps. The widest network that a file may hold takes 700 MB.
 SPARE_BYTES = 2**30

@@ -17,9 +17,15 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from thresher.budget import breathe, shrink
 from thresher.data.planted import planted
-from thresher.gates import (
+from thresher.linear.budget import breathe, shrink
+from thresher.linear.gaussian import GaussianOperator
+from thresher.linear.matrix import MatrixOperator, UnitColumns
+from thresher.linear.operator import Operator
+from thresher.linear.vector import SparseVector
+from thresher.objective.design import Design, column_scale
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import (
     DenseRandom,
     Generators,
     SparseGenerators,
@@ -28,19 +34,9 @@ from thresher.gates import (
     sparse_random,
     two_sparse,
 )
-from thresher.operators import (
-    Design,
-    GatedOperator,
-    GaussianOperator,
-    MatrixOperator,
-    Operator,
-    UnitColumns,
-    column_scale,
-)
 from thresher.solvers.iht import IHT, paper_iht
 from thresher.solvers.loop import Iterate, Record
 from thresher.solvers.refine import Armijo, ConjugateGradients, LeastSquares
-from thresher.vector import SparseVector
 
 # More than two of the smallest chunks of rows, so that chunks meet and the last one is short.
 ROWS = 150

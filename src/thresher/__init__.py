@@ -13,20 +13,20 @@ from thresher._version import __version__
 
 if TYPE_CHECKING:
     from thresher.estimators import SparseMLPClassifier, SparseMLPRegressor
+    from thresher.estimators.cv import SparseMLPClassifierCV, SparseMLPRegressorCV
     from thresher.network import Network
-    from thresher.path import SparseMLPClassifierCV, SparseMLPRegressorCV
     from thresher.report.path import plot_path
     from thresher.solvers.iht import iht
     from thresher.theory.certificate import certify
     from thresher.versions import show_versions
 
 _HOMES = {
-    "Network": "thresher.network",
-    "SparseMLPClassifier": "thresher.estimators",
-    "SparseMLPClassifierCV": "thresher.path",
-    "SparseMLPRegressor": "thresher.estimators",
+    "Network": "thresher.network.network",
+    "SparseMLPClassifier": "thresher.estimators.mlp",
+    "SparseMLPClassifierCV": "thresher.estimators.cv",
+    "SparseMLPRegressor": "thresher.estimators.mlp",
     "certify": "thresher.theory.certificate",
-    "SparseMLPRegressorCV": "thresher.path",
+    "SparseMLPRegressorCV": "thresher.estimators.cv",
     "iht": "thresher.solvers.iht",
     "plot_path": "thresher.report.path",
     "show_versions": "thresher.versions",

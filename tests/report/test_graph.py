@@ -11,8 +11,8 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_hex
 from networks import NETWORKS, fused, random_network
 
-from thresher.layer import live
 from thresher.network import Network
+from thresher.network.layer import live
 from thresher.report.graph import _apart, graph
 from thresher.report.style import BLUE, ORANGE
 

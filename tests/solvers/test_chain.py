@@ -12,14 +12,14 @@ import pytest
 import torch
 from problems import Watch, normal
 
-from thresher.losses import CrossEntropy, Loss, SquaredError
-from thresher.operators import Design
-from thresher.sketch import CountSketch
+from thresher.linear.sketch import CountSketch
+from thresher.linear.vector import SparseVector
+from thresher.objective.design import Design
+from thresher.objective.layered import LayeredObjective, Layout
+from thresher.objective.losses import CrossEntropy, Loss, SquaredError
 from thresher.solvers import chain
 from thresher.solvers.chain import ChainIHT, authors_step
-from thresher.solvers.layered import LayeredObjective, Layout
 from thresher.solvers.loop import Solution, Start, run
-from thresher.vector import SparseVector
 
 ROWS, FEATURES, NEURONS, OUTPUTS = 50, 6, 5, 3
 STEP = 0.05

@@ -10,12 +10,13 @@ from sklearn.linear_model import lasso_path
 from torch import Tensor
 
 from thresher import SparseMLPClassifier, SparseMLPRegressor
-from thresher.gates import DenseRandom
-from thresher.losses import Logistic, Loss, SquaredError
-from thresher.operators import Design, GatedOperator, column_scale
+from thresher.objective.design import Design, column_scale
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import DenseRandom
+from thresher.objective.linear import Objective
+from thresher.objective.losses import Logistic, Loss, SquaredError
 from thresher.solvers.compare import as_student
 from thresher.solvers.linear import Lasso, Line
-from thresher.solvers.objective import Objective
 from thresher.solvers.plan import Plan
 from thresher.solvers.settle import Rows
 from thresher.solvers.working import Working

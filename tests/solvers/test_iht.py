@@ -24,16 +24,19 @@ from problems import (
     sensing,
 )
 
-from thresher.budget import breathe, constant, keep_largest
 from thresher.errors import BudgetError, DataError, ThresherError
-from thresher.gates import sparse_random
-from thresher.losses import Logistic
-from thresher.operators import Design, GatedOperator, GaussianOperator, UnitColumns
+from thresher.linear.budget import breathe, constant, keep_largest
+from thresher.linear.gaussian import GaussianOperator
+from thresher.linear.matrix import UnitColumns
+from thresher.linear.vector import SparseVector
+from thresher.objective.design import Design
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import sparse_random
+from thresher.objective.linear import Objective
+from thresher.objective.losses import Logistic
 from thresher.solvers.iht import IHT, iht, paper_iht, theorem_iht
 from thresher.solvers.loop import Iterate, Record, Solution, Start, run
-from thresher.solvers.objective import Objective
 from thresher.solvers.refine import LeastSquares
-from thresher.vector import SparseVector
 
 FOLLOWING = list(following_solvers(1))
 

@@ -14,11 +14,11 @@ from torch import Tensor
 from thresher import SparseMLPRegressor
 from thresher.data.images import image_problem
 from thresher.data.planted import planted, psnr
-from thresher.losses import CrossEntropy, Loss, SquaredError
-from thresher.operators import Design
+from thresher.objective.design import Design
+from thresher.objective.layered import Held, LayeredObjective, Layout
+from thresher.objective.losses import CrossEntropy, Loss, SquaredError
 from thresher.solvers.iht import IHT
 from thresher.solvers.joint import SPRINT, Joint
-from thresher.solvers.layered import Held, LayeredObjective, Layout
 from thresher.solvers.loop import Iterate, Record, Solution, Start, run
 
 BUDGET = 20

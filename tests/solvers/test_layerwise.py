@@ -11,12 +11,12 @@ import torch
 from problems import Watch, normal
 from torch import Tensor
 
-from thresher.losses import CrossEntropy, Loss, SquaredError
-from thresher.operators import Design
-from thresher.solvers.layered import LayeredObjective, Layout
+from thresher.linear.vector import SparseVector
+from thresher.objective.design import Design
+from thresher.objective.layered import LayeredObjective, Layout
+from thresher.objective.losses import CrossEntropy, Loss, SquaredError
 from thresher.solvers.layerwise import Embedding, Stage, layerwise
 from thresher.solvers.loop import Iterate, Record
-from thresher.vector import SparseVector
 
 ROWS = 40
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 import torch
 
-from thresher.operators import MatrixOperator
+from thresher.linear.matrix import MatrixOperator
+from thresher.linear.vector import SparseVector
+from thresher.objective.linear import Objective
 from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Start, Status, run
-from thresher.solvers.objective import Objective
-from thresher.vector import SparseVector
 
 SIZE = 6
 

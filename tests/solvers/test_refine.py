@@ -12,9 +12,9 @@ import torch
 from problems import network_problem, normal
 from torch import Tensor
 
-from thresher.losses import Logistic, SquaredError
-from thresher.operators import MatrixOperator
-from thresher.solvers.objective import Objective, RestrictedObjective
+from thresher.linear.matrix import MatrixOperator
+from thresher.objective.linear import Objective, RestrictedObjective
+from thresher.objective.losses import Logistic, SquaredError
 from thresher.solvers.refine import Armijo, ConjugateGradients, LeastSquares, Refinement
 
 REFINEMENTS: dict[str, Refinement] = {

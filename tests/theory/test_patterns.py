@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 
 from thresher.errors import DataError, MemoryLimitError, ParameterError
-from thresher.gates import two_sparse
+from thresher.objective.gates import two_sparse
 from thresher.theory.counting import cover_count, dense_bound, paper_bound, sparse_count
 from thresher.theory.enumeration import enumerate_patterns
 from thresher.theory.patterns import Patterns, joined, pack, patterns_of

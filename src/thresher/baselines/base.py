@@ -21,9 +21,9 @@ from torch.nn import functional
 from thresher.baselines.live import live_part
 from thresher.baselines.masked import MaskedMLP
 from thresher.baselines.run import AdamRun, Problem, Record
-from thresher.budget import check_budget
 from thresher.errors import DataError, ParameterError
-from thresher.parameters import seed_of
+from thresher.estimators.parameters import seed_of
+from thresher.linear.budget import check_budget
 
 TASKS = ("regression", "classification")
 LOSSES = ("cross-entropy", "squared")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from thresher.budget import largest
+from thresher.linear.budget import largest
 from thresher.network import Layer, Network
 
 
@@ -118,7 +118,7 @@ class MaskedMLP(nn.Module):
         x_scale, y_scale : float
             What inputs and targets were divided by.
         classes, link, features
-            As in :class:`thresher.network.Network`.
+            As in :class:`thresher.network.network.Network`.
         """
         layers = []
         last = len(self.weights) - 1

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from thresher.baselines.base import Baseline, Trial, is_share, is_whole
-from thresher.budget import check_budget
+from thresher.linear.budget import check_budget
 
 
 @dataclass(eq=False, repr=False)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from thresher.baselines.base import Baseline, Trial, is_share, is_whole
 from thresher.baselines.masked import MaskedMLP
-from thresher.budget import largest
+from thresher.linear.budget import largest
 
 
 @dataclass(eq=False, repr=False)

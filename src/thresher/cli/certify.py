@@ -109,7 +109,7 @@ def _share(text: str | None) -> float | None:
 
 
 def _written(found: Certificate, out: Path) -> list[Path]:
-    from thresher.files import write_whole
+    from thresher.atomic import write_whole
     from thresher.report.certificate import spectrum_and_margin
     from thresher.report.figures import save
 

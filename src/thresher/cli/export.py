@@ -8,11 +8,11 @@ from pathlib import Path
 import typer
 
 from thresher._version import __version__
+from thresher.atomic import write_whole
 from thresher.cli.screen import print_json
 from thresher.errors import ParameterError, writing
 from thresher.export import exported, format_named
 from thresher.export.naming import checked_name, suggested_name
-from thresher.files import write_whole
 from thresher.network import Network
 
 

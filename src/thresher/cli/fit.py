@@ -136,7 +136,7 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
 
 
 def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any, float]:
-    from thresher.path import SparseMLPClassifierCV, SparseMLPRegressorCV
+    from thresher.estimators.cv import SparseMLPClassifierCV, SparseMLPRegressorCV
 
     scores: dict[int, list[float]] = {}
     kind = SparseMLPClassifierCV if ready.task == "classification" else SparseMLPRegressorCV

@@ -14,7 +14,7 @@ from thresher._version import __version__
 from thresher.cli.screen import print_json
 from thresher.errors import ParameterError, writing
 from thresher.network import Network
-from thresher.summary import summary
+from thresher.network.description import summary
 
 WRITTEN: dict[str, Callable[[Network, int], str]] = {
     "formula": lambda network, digits: network.formula(digits=digits),
@@ -64,7 +64,7 @@ def run_inspect(
 
 
 def _draw(network: Network, path: Path) -> None:
-    from thresher.files import write_whole
+    from thresher.atomic import write_whole
 
     content = io.BytesIO()
     with warnings.catch_warnings():

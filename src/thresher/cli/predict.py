@@ -13,13 +13,13 @@ import numpy as np
 import typer
 
 from thresher._version import __version__
+from thresher.atomic import write_whole
 from thresher.cli.model import details_of, encoding_of
 from thresher.cli.screen import print_json
 from thresher.cli.writable import check_file
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
 from thresher.errors import DataError, DataFileError, ParameterError
-from thresher.files import write_whole
 from thresher.network import Network
 
 if TYPE_CHECKING:

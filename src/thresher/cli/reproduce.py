@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from thresher._version import __version__
+from thresher.atomic import write_whole
 from thresher.cli.outcome import SOME_FAILED, typed_command
 from thresher.cli.screen import Progress, print_json, print_table
 from thresher.errors import writing
@@ -17,7 +18,6 @@ from thresher.experiments import ALL, Choices, Experiment, Outcome, Summary, Swe
 from thresher.experiments.estimate import duration, estimate
 from thresher.experiments.machine import cores
 from thresher.experiments.settings import Settings, write_settings
-from thresher.files import write_whole
 
 if TYPE_CHECKING:
     from thresher.experiments.estimate import Estimate

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from thresher.atomic import write_whole
 from thresher.data import cifar, mnist
 from thresher.errors import DataFileError
-from thresher.files import write_whole
 
 MNIST_ID, CIFAR_ID = 554, 40_927
 

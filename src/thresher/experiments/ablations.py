@@ -80,8 +80,9 @@ def _thresholding(cell: Cell) -> dict[str, Any]:
     """Fit under fixed signs in float64, and record how the fit came about."""
     import torch
 
-    from thresher.gates import DenseRandom
-    from thresher.operators import Design, GatedOperator
+    from thresher.objective.design import Design
+    from thresher.objective.gated import GatedOperator
+    from thresher.objective.gates import DenseRandom
     from thresher.solvers.iht import iht
 
     problem = plant(cell)

@@ -127,8 +127,9 @@ def _watched(work: Callable[[], Any], before: int) -> tuple[Any, int]:
 def _measure(configuration: dict[str, Any]) -> dict[str, Any]:
     import torch
 
-    from thresher.gates import DenseRandom
-    from thresher.operators import Design, GatedOperator
+    from thresher.objective.design import Design
+    from thresher.objective.gated import GatedOperator
+    from thresher.objective.gates import DenseRandom
     from thresher.solvers.iht import iht, paper_iht
 
     dtype = getattr(torch, configuration["dtype"])

@@ -128,7 +128,7 @@ def _theorem(cell: Cell, columns: NDArray[np.float64], truth: NDArray[np.float64
 def _refined(cell: Cell, columns: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, Any]:
     import torch
 
-    from thresher.operators import MatrixOperator
+    from thresher.linear.matrix import MatrixOperator
     from thresher.solvers.iht import iht
     from thresher.theory.spectra import spectrum
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from thresher._version import __version__
+from thresher.atomic import write_whole
 from thresher.errors import DataFileError
-from thresher.files import write_whole
 
 DONE, FAILED = "done", "failed"
 

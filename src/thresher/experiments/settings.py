@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from thresher.atomic import write_whole
 from thresher.errors import DataFileError
 from thresher.experiments.machine import machine
-from thresher.files import write_whole
 from thresher.versions import versions
 
 FILE = "settings.json"

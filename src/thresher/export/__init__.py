@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from thresher.errors import ParameterError
 from thresher.export.naming import checked_name
-from thresher.structure import Structure
+from thresher.network.structure import Structure
 
 __all__ = ["FORMATS", "Format", "exported", "format_named"]
 

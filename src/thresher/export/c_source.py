@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from thresher._version import __version__
-from thresher.details import target_names
 from thresher.export.compact import CompactLayer, compact
 from thresher.export.naming import c_comment, c_string, checked_name, plain_labels
-from thresher.formula import input_names
-from thresher.structure import Structure
+from thresher.network.formula import input_names
+from thresher.network.metadata import target_names
+from thresher.network.structure import Structure
 
 # Characters of a line of a table.
 WIDTH = 96

@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from thresher.errors import ParameterError
-from thresher.layer import live
-from thresher.structure import Structure
+from thresher.network.layer import live
+from thresher.network.structure import Structure
 
 
 @dataclass(frozen=True)

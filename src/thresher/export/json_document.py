@@ -7,8 +7,8 @@ from typing import Any
 
 from thresher._version import __version__
 from thresher.export.naming import plain_labels
-from thresher.layer import Layer
-from thresher.structure import Structure
+from thresher.network.layer import Layer
+from thresher.network.structure import Structure
 
 VERSION = 1
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from thresher._version import __version__
-from thresher.details import target_names
 from thresher.errors import MissingExtraError
 from thresher.export.compact import CompactLayer, compact
 from thresher.export.naming import checked_name, plain_labels
-from thresher.structure import Structure
+from thresher.network.metadata import target_names
+from thresher.network.structure import Structure
 
 # The newest version of the operators that onnxruntime runs on every Python that Thresher supports.
 OPSET = 23

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from thresher._version import __version__
 from thresher.export.naming import plain_labels, python_name
-from thresher.formula import input_names, walk
-from thresher.structure import Structure
+from thresher.network.formula import input_names, walk
+from thresher.network.structure import Structure
 
 TAKEN = {"CLASSES", "abs", "int", "math", "max", "min", "sum"}
 

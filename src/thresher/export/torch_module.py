@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from thresher.export.sparse_linear import SparseLinear
-from thresher.layer import Layer
-from thresher.structure import Structure
+from thresher.network.layer import Layer
+from thresher.network.structure import Structure
 
 # Above this share of nonzeros a dense product is quicker, and holds hardly more.
 DENSE_ABOVE = 0.25

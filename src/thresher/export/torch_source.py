@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from thresher._version import __version__
 from thresher.export.naming import plain_labels, python_name
-from thresher.structure import Structure
+from thresher.network.structure import Structure
 
 if TYPE_CHECKING:
     import torch

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from thresher.atomic import write_whole
 from thresher.errors import writing
 from thresher.experiments import EXPERIMENTS, Outcome
 from thresher.experiments.catalogue import FIGURES
-from thresher.files import write_whole
 from thresher.report.style import BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, STYLE, new_figure, styled
 
 if TYPE_CHECKING:

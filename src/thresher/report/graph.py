@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from thresher.details import target_names
-from thresher.formula import input_names, printable
-from thresher.layer import live
+from thresher.network.description import importance, spread_of
+from thresher.network.formula import input_names, printable
+from thresher.network.layer import live
+from thresher.network.metadata import target_names
+from thresher.network.structure import Structure
 from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
-from thresher.structure import Structure
-from thresher.summary import importance, spread_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

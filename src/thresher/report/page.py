@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thresher._version import __version__
+from thresher.atomic import write_whole
 from thresher.errors import DataFileError, writing
 from thresher.experiments import EXPERIMENTS, Outcome, Summary
 from thresher.experiments.record import DONE, CellFile
 from thresher.experiments.settings import read_settings
 from thresher.experiments.sweep import FILE
-from thresher.files import write_whole
 from thresher.report.cells import fullest, place_of, plain_cell, quantities
 from thresher.report.figures import STYLE, draw
 

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.operators.gated import GatedOperator
-from thresher.solvers.objective import Objective
+from thresher.linear.vector import SparseVector
+from thresher.objective.gated import GatedOperator
+from thresher.objective.linear import Objective
 from thresher.solvers.refine import ConjugateGradients
 from thresher.solvers.settle import factor
-from thresher.vector import SparseVector
 
 
 def fuse(

@@ -20,11 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.budget import StreamingTop
-from thresher.sketch import CountSketch
-from thresher.solvers.layered import Held, LayeredObjective
+from thresher.linear.budget import StreamingTop
+from thresher.linear.sketch import CountSketch
+from thresher.linear.vector import SparseVector
+from thresher.objective.layered import Held, LayeredObjective
 from thresher.solvers.loop import DIVERGED, Iterate, Start, Status
-from thresher.vector import SparseVector
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
 CROSS_ENTROPY, SQUARED, SQUARED_SMALL = 0.001, 0.005, 2.0

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.solvers.layered import Held, LayeredObjective
+from thresher.linear.vector import SparseVector
+from thresher.objective.layered import Held, LayeredObjective
 from thresher.solvers.settle import backward
-from thresher.vector import SparseVector
 
 # Multiplications that one set of equations may take, the least rows for each unknown in a sample, and rows
 # that are enough until the last fit.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from thresher.budget import largest
+from thresher.linear.budget import largest
 from thresher.solvers.settle import ROWS_AT_ONCE, Rows
 from thresher.solvers.student import Student
 

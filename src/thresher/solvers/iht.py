@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.budget import Schedule, check_budget, constant, keep_largest
 from thresher.errors import DataError, ParameterError
-from thresher.gates import SparseGenerators
-from thresher.operators.base import Operator
-from thresher.operators.gated import GatedOperator
+from thresher.linear.budget import Schedule, check_budget, constant, keep_largest
+from thresher.linear.operator import Operator
+from thresher.linear.vector import SparseVector
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import SparseGenerators
+from thresher.objective.linear import Evaluation, Objective
 from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Start, Status, run
-from thresher.solvers.objective import Evaluation, Objective
 from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
-from thresher.vector import SparseVector
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ def paper_iht(
 def theorem_iht(beta: float, budget: int, inflation: float = 1.0) -> IHT:
     """Make the variant of theorem 1: step 2 / (3 beta), an inflated budget, no refinement.
 
-    The operator must have unit columns (:class:`~thresher.operators.UnitColumns`); beta is its restricted
+    The operator must have unit columns (:class:`~thresher.linear.UnitColumns`); beta is its restricted
     smoothness. The theorem asks for a budget inflated by 32 (beta/alpha)^2.
     """
     wide = round(budget * inflation)
@@ -286,7 +286,7 @@ def iht(
 
     Examples
     --------
-    >>> from thresher.operators import GaussianOperator
+    >>> from thresher.linear.gaussian import GaussianOperator
     >>> A = GaussianOperator(rows=60, size=200, seed=1, dtype=torch.float64)
     >>> truth = SparseVector(torch.tensor([3, 50, 120]), torch.tensor([1.0, -2.0, 0.5]).double(), 200)
     >>> found = iht(A, A.forward(truth), budget=3)

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.budget import keep_largest_of_blocks, largest
+from thresher.linear.budget import keep_largest_of_blocks, largest
+from thresher.linear.vector import SparseVector
+from thresher.objective.layered import LayeredObjective, erdos_renyi
 from thresher.solvers.finish import MOST, finish
-from thresher.solvers.layered import LayeredObjective, erdos_renyi
 from thresher.solvers.layerwise import Stage, layerwise
 from thresher.solvers.loop import FINISHED, INTERRUPTED, Iterate, Start, Status
-from thresher.vector import SparseVector
 
 # Adam's step at a budget of 1,000, in scaled units; fewer weights bear larger steps, and deeper networks need
 # them. Its limits, what is left of it at the end, how long it warms up, and its constants.

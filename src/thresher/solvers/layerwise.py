@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.gates import DenseRandom
-from thresher.operators import Design, GatedOperator
+from thresher.linear.vector import SparseVector
+from thresher.objective.design import Design
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import DenseRandom
+from thresher.objective.layered import LayeredObjective, Layout, Part
+from thresher.objective.linear import Objective
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import paper_iht
-from thresher.solvers.layered import LayeredObjective, Layout, Part
 from thresher.solvers.loop import CALLED_OFF, INTERRUPTED, Iterate, Record, Solution, run
-from thresher.solvers.objective import Objective
-from thresher.vector import SparseVector
 
 
 @dataclass(frozen=True, eq=False)

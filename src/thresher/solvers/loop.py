@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from thresher.vector import SparseVector
+from thresher.linear.vector import SparseVector
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.budget import keep_largest, largest
-from thresher.operators.gated import GatedOperator
+from thresher.linear.budget import keep_largest, largest
+from thresher.linear.vector import SparseVector
+from thresher.objective.gated import GatedOperator
+from thresher.objective.linear import Objective
 from thresher.solvers.candidate import fill, fuse, in_float64, loss_of, polish
 from thresher.solvers.loop import Iterate, Start
-from thresher.solvers.objective import Objective
 from thresher.solvers.settle import Rows
 from thresher.solvers.student import Pace, Student, train
 from thresher.solvers.working import Working
-from thresher.vector import SparseVector
 
 # Weights up to which equations are solved directly, and the mean squared error on some rows, as a share of
 # the targets' variance, below which a fit is worth polishing on all rows.

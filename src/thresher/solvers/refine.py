@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from thresher.solvers.objective import Quadratic, RestrictedObjective
+from thresher.objective.linear import Quadratic, RestrictedObjective
 
 
 class Refinement(Protocol):

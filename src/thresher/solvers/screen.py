@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from thresher.budget import largest
-from thresher.operators.gated import GatedOperator
-from thresher.solvers.objective import Objective
+from thresher.linear.budget import largest
+from thresher.objective.gated import GatedOperator
+from thresher.objective.linear import Objective
 
 
 def working_features(objective: Objective, room: int, budget: int) -> Tensor:

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from thresher.operators.gated import GatedOperator
+from thresher.linear.vector import SparseVector
+from thresher.objective.gated import GatedOperator
+from thresher.objective.linear import Objective
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Start, Status
-from thresher.solvers.objective import Objective
 from thresher.solvers.plan import Plan
 from thresher.solvers.recover import as_relu, recover
 from thresher.solvers.screen import working_features
 from thresher.solvers.squeeze import squeeze
 from thresher.solvers.working import Working
-from thresher.vector import SparseVector
 
 # Weights that a student may hold: a multiple of the budget, and a quarter of a megabyte whatever the budget.
 WIDE, FLOOR = 20, 2**16

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from thresher.errors import DataError
-from thresher.losses import Loss
+from thresher.objective.losses import Loss
 from thresher.solvers.student import Student
 
 DAMPING = 1e-6

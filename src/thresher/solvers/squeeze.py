@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from thresher.operators.gated import GatedOperator
+from thresher.objective.gated import GatedOperator
 from thresher.solvers.compare import Choice, comparable, compared, comparisons
 from thresher.solvers.grow import grow_relus
 from thresher.solvers.iht import paper_iht

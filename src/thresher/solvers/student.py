@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from thresher.budget import largest
+from thresher.linear.budget import largest
 from thresher.solvers.working import Working
 from thresher.threads import one_thread
 

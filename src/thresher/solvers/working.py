@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.losses import Loss
-from thresher.operators.design import Design
-from thresher.solvers.objective import Objective
+from thresher.objective.design import Design
+from thresher.objective.linear import Objective
+from thresher.objective.losses import Loss
 
 # Rows below which one step takes all of them: the answer then depends neither on their order nor on repeats.
 FULL_BATCH = 128

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from thresher.errors import DataError, ParameterError
-from thresher.operators.matrix import MatrixOperator
+from thresher.linear.matrix import MatrixOperator
 from thresher.solvers.iht import iht, theorem_iht
 from thresher.solvers.loop import Iterate
 from thresher.theory.spectra import spectrum

@@ -1,0 +1,262 @@
+"""Choosing the budget: cross-validated paths from large to small, each fit starting from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import check_scoring
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from thresher.errors import ParameterError
+from thresher.estimators.choosing import RULES, budgets_to_try, choose, splitter, walk
+from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
+from thresher.estimators.parameters import seed_of
+from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
+
+
+class _BudgetPath(Predictor):
+    """What both estimators share: the path, its scores, and the choice."""
+
+    _estimator: Callable[..., Any]
+    _passed_on: tuple[str, ...] = (
+        "hidden",
+        "solver",
+        "bias",
+        "alpha",
+        "batch_size",
+        "max_iter",
+        "memory_limit",
+    )
+
+    def __init__(
+        self,
+        budgets: str | Sequence[int] = "auto",
+        hidden: int | tuple[int, ...] = 100,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        rule: str = "one_se",
+        solver: Any = "auto",
+        bias: bool | None = None,
+        alpha: float | None = None,
+        batch_size: int | str | None = "auto",
+        max_iter: int = 200,
+        memory_limit: int | str = "64MB",
+        random_state: Any = None,
+        callback: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
+        self.budgets = budgets
+        self.hidden = hidden
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.solver = solver
+        self.bias = bias
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.callback = callback
+
+    def _new(self, seed: int) -> Any:
+        passed = {name: getattr(self, name) for name in self._passed_on}
+        return self._estimator(random_state=seed, warm_start=True, **passed)
+
+    def _fit(self, X: Any, y: np.ndarray, rows: Any, classifier: bool) -> None:
+        """Score every budget on every fold, choose one, and walk down to it on all rows.
+
+        `X` is what the user gave, and goes to the last walk so that names of columns reach the network;
+        `rows` is the same as an array, which the folds are taken from.
+        """
+        if self.rule not in RULES:
+            raise ParameterError(f"rule={self.rule!r}, but it must be one of {', '.join(RULES)}.")
+        seed = seed_of(self.random_state)
+        budgets = budgets_to_try(self.budgets, self.hidden, rows.shape)
+        scorer = check_scoring(self._new(seed), scoring=self.scoring)
+        folds = list(splitter(self.cv, y, seed, classifier).split(rows, y))
+        scores = np.empty((len(budgets), len(folds)))
+        nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
+        for fold, (train, test) in enumerate(folds):
+            for place, model in walk(self._new(seed), rows[train], y[train], budgets):
+                scores[place, fold] = scorer(model, rows[test], y[test])
+                nonzeros[place, fold] = model.nonzeros_
+                self._tell(budgets[place], fold, len(folds), scores[place, fold])
+        self.budgets_, self.scores_ = np.array(budgets), scores
+        self.mean_nonzeros_ = nonzeros.mean(axis=1)
+        self.mean_scores_ = scores.mean(axis=1)
+        self.standard_errors_ = scores.std(axis=1, ddof=1) / np.sqrt(len(folds))
+        chosen, best = choose(self.mean_scores_, self.standard_errors_, self.rule)
+        self.budget_, self.best_budget_ = budgets[chosen], budgets[best]
+        for place, model in walk(self._new(seed), X, y, budgets[chosen:]):
+            self._tell(budgets[chosen + place], None, len(folds), None)
+            self.estimator_ = model
+        self.network_ = self.estimator_.network_
+        self.status_ = self.estimator_.status_
+        self.n_iter_ = self.estimator_.n_iter_
+
+    def _tell(self, budget: int, fold: int | None, folds: int, score: float | None) -> None:
+        if self.callback is not None:
+            self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
+
+
+class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
+    """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
+
+    On every fold the largest budget is fitted first and each smaller one starts from the network before it.
+    The smallest budget whose mean score is within one standard error of the best is chosen, and the same walk
+    on all rows ends at its network.
+
+    Parameters
+    ----------
+    budgets : "auto" or sequence of int
+        What to choose from. By default 2, 3, 5, 8, 12, 20, ... up to a quarter of the rows.
+    hidden : int or tuple of int
+        Neurons in every hidden layer.
+    cv : int, splitter or iterable
+        Folds: a number of shuffled ones, or anything that scikit-learn splits by.
+    scoring : str or callable, optional
+        What to choose by, as scikit-learn names it; by default R2, and accuracy for classes.
+    rule : {"one_se", "best"}
+        "one_se" takes the smallest budget within one standard error of the best; "best" the best itself.
+    solver, bias, alpha, batch_size, max_iter, memory_limit
+        As in :class:`SparseMLPRegressor`, for every fit.
+    random_state : int, RandomState or None
+        Seed of folds and fits.
+    callback : callable, optional
+        Called after every fit with a dict of budget, fold, folds and score; on the last walk fold is None.
+
+    Attributes
+    ----------
+    budget_ : int
+        The budget chosen.
+    best_budget_ : int
+        The one with the highest mean score.
+    budgets_ : array of shape (n_budgets,)
+        All budgets, ascending.
+    scores_ : array of shape (n_budgets, n_folds)
+    mean_scores_, standard_errors_, mean_nonzeros_ : array of shape (n_budgets,)
+    network_ : Network
+        The network of the chosen budget, fitted to all rows.
+    estimator_ : SparseMLPRegressor
+        The estimator that holds it.
+
+    Examples
+    --------
+    >>> from thresher.data.planted import planted
+    >>> problem = planted(n=400, d=10, hidden=2, budget=6, seed=0)
+    >>> path = SparseMLPRegressorCV(budgets=[2, 6, 12], hidden=2, bias=False, cv=3, random_state=0)
+    >>> path.fit(problem.X, problem.y).budget_
+    6
+    """
+
+    _estimator = SparseMLPRegressor
+
+    def fit(self, X: Any, y: Any) -> SparseMLPRegressorCV:
+        """Choose a budget and fit its network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,) or (n, n_targets)
+
+        Returns
+        -------
+        self
+        """
+        rows, y = self._validated(X, y, numeric=True)
+        y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
+        self._fit(X, y, rows, classifier=False)
+        return self
+
+
+class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
+    """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
+
+    Parameters and attributes are those of :class:`SparseMLPRegressorCV`, and in addition:
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        Weights of the classes.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels, in order.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = SparseMLPClassifierCV([2, 5, 10], hidden=3, cv=3, max_iter=20, random_state=0).fit(X, y)
+    >>> path.nonzeros_ <= path.budget_, path.scores_.shape
+    (True, (3, 3))
+    """
+
+    _estimator = SparseMLPClassifier
+    _passed_on = (*_BudgetPath._passed_on, "class_weight")
+
+    def __init__(
+        self,
+        budgets: str | Sequence[int] = "auto",
+        hidden: int | tuple[int, ...] = 100,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        rule: str = "one_se",
+        solver: Any = "auto",
+        bias: bool | None = None,
+        alpha: float | None = None,
+        batch_size: int | str | None = "auto",
+        max_iter: int = 200,
+        class_weight: Any = None,
+        memory_limit: int | str = "64MB",
+        random_state: Any = None,
+        callback: Callable[[dict[str, Any]], object] | None = None,
+    ) -> None:
+        super().__init__(
+            budgets,
+            hidden,
+            cv=cv,
+            scoring=scoring,
+            rule=rule,
+            solver=solver,
+            bias=bias,
+            alpha=alpha,
+            batch_size=batch_size,
+            max_iter=max_iter,
+            memory_limit=memory_limit,
+            random_state=random_state,
+            callback=callback,
+        )
+        self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self._estimator().__sklearn_tags__().classifier_tags.multi_class
+        return tags
+
+    def fit(self, X: Any, y: Any) -> SparseMLPClassifierCV:
+        """Choose a budget and fit its network.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,)
+            Labels: numbers, strings or booleans.
+
+        Returns
+        -------
+        self
+        """
+        rows, y = self._validated(X, y, numeric=False)
+        check_classification_targets(y)
+        refuse_one_class(np.unique(y))
+        self._fit(X, y, rows, classifier=True)
+        self.classes_ = self.estimator_.classes_
+        return self

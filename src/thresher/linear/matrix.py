@@ -1,0 +1,123 @@
+"""Operators made from something at hand: a matrix that exists, and another operator with unit columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from thresher.linear.operator import Blocks, Operator, Restricted
+from thresher.linear.vector import SparseVector
+
+
+class MatrixOperator(Operator):
+    """A matrix that exists, for a user's own sensing matrix and as the truth in tests.
+
+    Parameters
+    ----------
+    matrix : tensor of shape (rows, size)
+    block : int, optional
+        Columns in a block of the adjoint; all at once by default.
+    """
+
+    def __init__(self, matrix: Tensor, block: int | None = None) -> None:
+        self.matrix = matrix
+        self.rows, self.size = matrix.shape
+        self.dtype = matrix.dtype
+        self.block = block or max(1, self.size)
+
+    def forward(self, w: SparseVector) -> Tensor:
+        """Compute A w."""
+        return self.matrix[:, w.indices] @ w.values.to(self.dtype)
+
+    def adjoint(self, residual: Tensor) -> Blocks:
+        """Compute A' r in blocks of columns."""
+        for start in range(0, self.size, self.block):
+            yield start, self.matrix[:, start : start + self.block].T @ residual
+
+    def on_support(self, support: Tensor) -> Restricted:
+        """Restrict to some columns."""
+        return _Columns(self.matrix[:, support])
+
+    def column_norms(self) -> Blocks:
+        """Give the norm of every column."""
+        for start in range(0, self.size, self.block):
+            yield start, self.matrix[:, start : start + self.block].norm(dim=0)
+
+    def as_matrix(self) -> Tensor:
+        """Give the matrix itself."""
+        return self.matrix
+
+
+class _Columns(Restricted):
+    """Columns held in memory."""
+
+    def __init__(self, columns: Tensor) -> None:
+        self.columns = columns
+        self.rows, self.size = columns.shape
+
+    def forward(self, values: Tensor) -> Tensor:
+        return self.columns @ values
+
+    def adjoint(self, residual: Tensor) -> Tensor:
+        return self.columns.T @ residual
+
+    def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
+        yield 0, self.rows, self.columns
+
+
+class UnitColumns(Operator):
+    """Another operator with every column divided by its norm, as lemma 1 and theorem 1 assume.
+
+    Columns that are all zero stay zero. `unscale` turns a solution back into the other operator's units.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+        self.rows, self.size, self.dtype = operator.rows, operator.size, operator.dtype
+        norms = torch.cat([block for _, block in operator.column_norms()])
+        self.inverse = torch.where(norms > 0, 1 / norms, 0)
+
+    def forward(self, w: SparseVector) -> Tensor:
+        """Compute A N^-1 w."""
+        return self.operator.forward(self.unscale(w))
+
+    def adjoint(self, residual: Tensor) -> Blocks:
+        """Compute N^-1 A' r."""
+        for start, block in self.operator.adjoint(residual):
+            yield start, block * self.inverse[start : start + block.numel()]
+
+    def on_support(self, support: Tensor) -> Restricted:
+        """Restrict to some columns."""
+        return _Scaled(self.operator.on_support(support), self.inverse[support])
+
+    def column_norms(self) -> Blocks:
+        """Give 1 for every column that is not zero."""
+        yield 0, (self.inverse > 0).to(self.dtype)
+
+    def unscale(self, w: SparseVector) -> SparseVector:
+        """Give the vector that does under the other operator what w does under this one."""
+        return w.with_values(w.values * self.inverse[w.indices].to(w.values.dtype))
+
+
+@dataclass
+class _Scaled(Restricted):
+    """Restricted columns times one factor each."""
+
+    inner: Restricted
+    factor: Tensor  # (s,)
+
+    def __post_init__(self) -> None:
+        self.rows, self.size = self.inner.rows, self.inner.size
+
+    def forward(self, values: Tensor) -> Tensor:
+        return self.inner.forward(values * self.factor)
+
+    def adjoint(self, residual: Tensor) -> Tensor:
+        return self.inner.adjoint(residual) * self.factor
+
+    def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
+        for start, stop, part in self.inner.row_chunks():
+            yield start, stop, part * self.factor

@@ -1,0 +1,208 @@
+"""What a network is made of, which inputs it uses and how much each of them matters."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from thresher.errors import DataError, ParameterError
+from thresher.network.formula import input_names, printable, text
+from thresher.network.forward import checked, outputs
+from thresher.network.layer import Layer, live
+from thresher.network.metadata import target_names
+from thresher.network.structure import Structure
+
+# Networks up to this size are written out whole in a description.
+FORMULA_NONZEROS = 30
+# Inputs that a description lists, those that matter most first.
+LISTED = 12
+LONGEST_NAME = 40
+# Lines of a formula longer than this are folded.
+FOLDED = 90
+
+MEASURES = {
+    "unit": "how far the outputs move at most for one unit of each",
+    "spread": "how far the outputs move at most for one standard deviation of each",
+    "data": "how far the outputs move when each is held at its mean (root mean square)",
+}
+
+
+def importance(network: Structure, X: Any = None) -> tuple[np.ndarray, str]:
+    """Measure how much each input matters, and say how it was measured, as a key of `MEASURES`.
+
+    With data it is the root mean square, over rows, of the change of all outputs when an input is held at its
+    mean. Without, it is the sum over all paths from the input to an output of the product of the weights'
+    sizes: no output can move further for each unit of that input; where the details tell the inputs' standard
+    deviations as ``spread``, for each of those.
+    """
+    if X is not None:
+        return _measured(network, X), "data"
+    reach = np.ones(network.outputs)
+    spread = spread_of(network)
+    with np.errstate(over="ignore"):
+        for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
+            reach = np.where(mask, abs(layer.weights).astype(np.float64) @ reach, 0.0)
+        reach = np.minimum(reach if spread is None else reach * spread, np.finfo(np.float64).max)
+    return reach, "unit" if spread is None else "spread"
+
+
+def spread_of(network: Structure) -> np.ndarray | None:
+    """Return the standard deviation of every input where the details tell it, else None."""
+    told = network.details.get("spread")
+    if not isinstance(told, list) or len(told) != network.inputs:
+        return None
+    if any(type(value) not in (int, float) or value < 0 for value in told):
+        return None
+    return np.array(told, dtype=np.float64)
+
+
+def _measured(network: Structure, X: Any) -> np.ndarray:
+    X = checked(X, network.inputs)
+    if X.shape[0] == 0:
+        raise DataError("X has no rows, but at least one is needed to measure what an input does.")
+    used = network.support()
+    found = np.zeros(network.inputs)
+    if not used.any():
+        return found
+    before = outputs(network.layers, X)
+    columns = X[:, used]
+    columns = (columns.toarray() if sparse.issparse(columns) else columns).astype(np.float64)
+    first = network.layers[0]
+    layers = (Layer(first.weights[used], first.bias), *network.layers[1:])
+    for place, column in enumerate(np.flatnonzero(used)):
+        kept = columns[:, place].copy()
+        columns[:, place] = kept.mean()
+        change = outputs(layers, columns) - before
+        columns[:, place] = kept
+        found[column] = np.sqrt((change**2).sum(axis=1).mean())
+    return found
+
+
+def directions(network: Structure) -> list[str]:
+    """Say of every input whether the one output can only rise with it (+), only fall (-), either (+-), or "".
+
+    A ReLU never falls as its sum rises, so a path's direction is the product of its weights' signs.
+    """
+    if network.outputs != 1:
+        return [""] * network.inputs
+    rising, falling = np.ones(1), np.zeros(1)
+    for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
+        pattern, signs = layer.pattern(), np.sign(layer.weights.data)
+        up, down = pattern.copy(), pattern.copy()
+        up.data, down.data = (signs > 0).astype(float), (signs < 0).astype(float)
+        rising, falling = (up @ rising + down @ falling) * mask, (up @ falling + down @ rising) * mask
+    return ["+" * bool(up) + "-" * bool(down) for up, down in zip(rising, falling, strict=True)]
+
+
+def summary(network: Structure, X: Any = None) -> dict[str, Any]:
+    """Gather what a description says as plain values, fit for JSON."""
+    matters, measure = importance(network, X)
+    used = network.support()
+    names, ways = input_names(network), directions(network)
+    order = [int(i) for i in np.argsort(-matters, kind="stable") if used[i]]
+    return {
+        "widths": [network.inputs, *network.hidden, network.outputs],
+        "task": "regression" if network.classes is None else "classification",
+        "link": network.link,
+        "classes": None if network.classes is None else network.classes.tolist(),
+        "target": target_names(network.details, network.targets),
+        "nonzeros": network.nonzeros,
+        "size": network.size,
+        "layers": _layers(network),
+        "inputs_used": len(order),
+        "measure": MEASURES[measure],
+        "inputs": [
+            {"column": i, "name": names[i], "importance": float(matters[i]), "direction": ways[i]}
+            for i in order
+        ],
+        "formula": _short_formula(network),
+    }
+
+
+def _layers(network: Structure) -> list[dict[str, Any]]:
+    return [
+        {
+            "inputs": layer.inputs,
+            "neurons": layer.neurons,
+            "weights": int(layer.weights.nnz),
+            "biases": int(np.count_nonzero(layer.bias)),
+            "signs_only": layer.signs_only,
+            "alive": int(mask.sum()),
+        }
+        for layer, mask in zip(network.layers, live(network.layers)[1:], strict=True)
+    ]
+
+
+def _short_formula(network: Structure) -> str | None:
+    if network.nonzeros > FORMULA_NONZEROS:
+        return None
+    try:
+        return text(network, None, 4)
+    except ParameterError:  # few nonzeros can still mean many terms
+        return None
+
+
+def describe(network: Structure, X: Any = None) -> str:
+    """Write a short summary: shape, purpose, nonzeros, what takes part and how much it matters."""
+    found = summary(network, X)
+    lines = [
+        f"ReLU network   {' -> '.join(map(str, found['widths']))}, {_purpose(network)}",
+        f"nonzeros       {network.nonzeros:,} of {network.size:,} ({network.nonzeros / network.size:.2%})",
+    ]
+    for number, layer in enumerate(found["layers"], start=1):
+        lines.append(f"{f'layer {number}':<15}{_layer_line(layer, last=number == len(found['layers']))}")
+    tail = f", by {found['measure']}:" if found["inputs"] else ""
+    lines.append(f"inputs used    {found['inputs_used']:,} of {network.inputs:,}{tail}")
+    lines += _input_lines(found["inputs"])
+    if found["formula"] is not None:
+        lines += _formula_lines(found["formula"])
+    return "\n".join(lines)
+
+
+def _formula_lines(formula: str) -> list[str]:
+    """Put a formula beside its head, and every neuron of a long one on a line of its own."""
+    folded = [
+        re.sub(r" ([+-] (?:[0-9.e+-]+\*)?relu\()", r"\n    \1", line) if len(line) > FOLDED else line
+        for line in formula.splitlines()
+    ]
+    lines = "\n".join(folded).split("\n")
+    return [f"{'' if number else 'formula':<15}{line}" for number, line in enumerate(lines)]
+
+
+def _purpose(network: Structure) -> str:
+    names = target_names(network.details, network.targets)
+    of = "" if names is None else f" of {', '.join(map(_cut, names))}"
+    if network.classes is None:
+        return f"regression{of}" if network.outputs == 1 else f"regression{of} ({network.outputs} targets)"
+    labels = [_cut(str(label)) for label in network.classes.tolist()]
+    listed = ", ".join(labels if len(labels) <= 10 else [*labels[:9], "...", labels[-1]])
+    return f"classification{of} ({len(labels)} classes: {listed})"
+
+
+def _layer_line(layer: dict[str, Any], last: bool) -> str:
+    weights = f"{layer['weights']:,} {'sign' if layer['signs_only'] else 'weight'}"
+    weights += ("" if layer["weights"] == 1 else "s") + (" (free)" if layer["signs_only"] else "")
+    biases = f"{layer['biases']:,} bias{'' if layer['biases'] == 1 else 'es'}"
+    line = f"{layer['inputs']:,} -> {layer['neurons']:,}: {weights}, {biases}"
+    return line if last else f"{line}, {layer['alive']:,} of {layer['neurons']:,} neurons alive"
+
+
+def _input_lines(inputs: list[dict[str, Any]]) -> list[str]:
+    shown = inputs if len(inputs) <= LISTED + 1 else inputs[:LISTED]
+    names = [_cut(each["name"]) for each in shown]
+    width = max([11, *map(len, names)])
+    lines = [
+        f"  {name:<{width}}  {each['importance']:>10.4g}  {each['direction']}".rstrip()
+        for name, each in zip(names, shown, strict=True)
+    ]
+    if len(shown) < len(inputs):
+        lines.append(f"  and {len(inputs) - len(shown):,} more")
+    return lines
+
+
+def _cut(name: str) -> str:
+    name = printable(" ".join(name.split()))
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."

@@ -1,0 +1,288 @@
+"""Model files: safetensors with the indices and values of every layer, and the configuration in the header.
+
+Format version 1. For layer ``i`` (from 0) four tensors of one dimension each:
+
+``layer{i}.indices``       int64, strictly ascending: ``input * neurons + neuron`` of every nonzero weight
+``layer{i}.values``        float32 or float64, as many: the weights
+``layer{i}.bias_indices``  int64, strictly ascending: the neurons whose bias is not zero
+``layer{i}.bias_values``   the type of ``values``: the biases
+
+The header's metadata has one entry, ``thresher``, a JSON object: ``version``, ``widths`` (from the inputs to
+the outputs), ``signs_only`` (one boolean for each layer), ``link``, ``classes`` (null, or ``dtype`` and
+``values``), ``features`` (null, or a list of names) and ``details`` (an object with anything in it). Nothing
+in a file is ever executed, and nothing is used before it is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_safetensors
+from scipy import sparse
+
+from thresher.atomic import write_whole
+from thresher.errors import ModelFileError, ParameterError
+from thresher.network.metadata import plain_copy
+
+if TYPE_CHECKING:
+    from thresher.network.structure import Structure
+
+VERSION = 1
+
+# Inputs, neurons and outputs together. A sparse layer still needs memory in proportion to its widths, so
+# without a limit a file of a few bytes could ask for all the memory there is. This one allows some 700 MB.
+MAX_WIDTHS = 2**24
+
+PARTS = ("indices", "values", "bias_indices", "bias_values")
+CONFIG_KEYS = {"version", "widths", "signs_only", "link", "classes", "features", "details"}
+
+# What a label may be in JSON, by the type of the array of labels.
+LABEL_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "object": (str, bool, int, float),
+    "bool": (bool,),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), (int,)),
+    **dict.fromkeys(("float16", "float32", "float64"), (float,)),
+}
+
+
+class Stored(NamedTuple):
+    """What a model file holds, checked for damage."""
+
+    layers: tuple[tuple[sparse.csr_array, np.ndarray, bool], ...]  # weights, bias, signs_only
+    classes: np.ndarray | None
+    link: str
+    features: tuple[str, ...] | None
+    details: dict[str, Any]
+
+
+def label_type(labels: np.ndarray) -> str:
+    """Name the type of an array of labels; strings of any length are one type."""
+    return "str" if labels.dtype.kind == "U" else str(labels.dtype.name)
+
+
+def write(path: str | os.PathLike[str], network: Structure) -> None:
+    """Save a network as a model file.
+
+    Parameters
+    ----------
+    path : str or path
+        Where to; a file already there is replaced.
+    network : Structure
+        What to save.
+
+    Raises
+    ------
+    ModelFileError
+        When the file cannot be written, or the network has what a file cannot hold.
+    """
+    try:
+        content = to_safetensors(_tensors(network), metadata={"thresher": _config_text(network)})
+        # A header of more than 100 MB would be written without complaint and refused on loading.
+        if int.from_bytes(content[:8], "little") > 100_000_000:
+            raise ModelFileError("its names and details exceed 100 MB: shorten or drop them.")
+        write_whole(path, content)
+    except ModelFileError as error:
+        raise ModelFileError(f"The network cannot be saved as {os.fspath(path)}: {error}") from error
+    except (OSError, SafetensorError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)} cannot be written ({_reason(error)}): its folder must exist and have room."
+        ) from error
+
+
+def _tensors(network: Structure) -> dict[str, np.ndarray]:
+    tensors = {}
+    for number, layer in enumerate(network.layers):
+        rows = np.repeat(np.arange(layer.inputs, dtype=np.int64), np.diff(layer.weights.indptr))
+        biased = np.flatnonzero(layer.bias).astype(np.int64)
+        columns = layer.weights.indices.astype(np.int64)
+        parts = (rows * layer.neurons + columns, layer.weights.data, biased, layer.bias[biased])
+        tensors.update({f"layer{number}.{name}": part for name, part in zip(PARTS, parts, strict=True)})
+    return tensors
+
+
+def _config_text(network: Structure) -> str:
+    widths = [network.inputs, *network.hidden, network.outputs]
+    _check_widths(widths)
+    classes = None
+    if network.classes is not None:
+        classes = {"dtype": label_type(network.classes), "values": network.classes.tolist()}
+        _labels(classes)
+    config = {
+        "version": VERSION,
+        "widths": widths,
+        "signs_only": [layer.signs_only for layer in network.layers],
+        "link": network.link,
+        "classes": classes,
+        "features": None if network.features is None else list(network.features),
+        "details": network.details,
+    }
+    try:
+        return json.dumps(config, allow_nan=False)
+    except ValueError:
+        raise ModelFileError("a label is NaN or infinite, which a file cannot hold.") from None
+
+
+def read(path: str | os.PathLike[str]) -> Stored:
+    """Read and check a model file.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that :func:`write` made, or anything that claims to be one.
+
+    Returns
+    -------
+    Stored
+        The parts of the network.
+
+    Raises
+    ------
+    ModelFileError
+        When the file is missing, damaged, of another kind or of another version.
+    """
+    name = os.fspath(path)
+    try:
+        # Opening a pipe or a device would wait for ever.
+        if os.path.exists(name) and not os.path.isfile(name):
+            raise ModelFileError("it is a folder or a device, not a file.")
+        with safe_open(name, framework="numpy") as file:
+            config = _config(file.metadata())
+            layers = _layers(file, config["widths"], config["signs_only"])
+    except ModelFileError as error:
+        raise ModelFileError(f"{name} is not a model that can be loaded: {error}") from error
+    except FileNotFoundError:
+        raise ModelFileError(f"{name} does not exist: check the path of the model file.") from None
+    except SafetensorError as error:
+        raise ModelFileError(
+            f"{name} is damaged, or not a model file ({error}): save the model again."
+        ) from error
+    except OSError as error:
+        raise ModelFileError(f"{name} cannot be read ({_reason(error)}).") from error
+    return Stored(layers, config["classes"], config["link"], config["features"], config["details"])
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _config(metadata: dict[str, str] | None) -> dict[str, Any]:
+    """Return the configuration in the header, every field checked and turned into what a Network takes."""
+    if not metadata or "thresher" not in metadata:
+        raise ModelFileError("it is a safetensors file of something else, with no Thresher network in it.")
+    try:
+        config = json.loads(metadata["thresher"], parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise ModelFileError("its configuration is not JSON.") from None
+    version = config.get("version") if isinstance(config, dict) else None
+    if type(version) is not int:
+        raise ModelFileError("its configuration does not tell the version of the format.")
+    if version != VERSION:
+        raise ModelFileError(
+            f"it has format version {version}, and this Thresher reads {VERSION}: upgrade Thresher."
+        )
+    if config.keys() != CONFIG_KEYS:
+        raise ModelFileError(f"its configuration should have exactly {', '.join(sorted(CONFIG_KEYS))}.")
+    _check_widths(config["widths"])
+    signs = config["signs_only"]
+    if not _all_of(signs, (bool,)) or len(signs) != len(config["widths"]) - 1:
+        raise ModelFileError("signs_only should be true or false, once for each layer.")
+    if not isinstance(config["link"], str):
+        raise ModelFileError("link should be a string.")
+    if config["classes"] is not None:
+        config["classes"] = _labels(config["classes"])
+    if config["features"] is not None:
+        if not _all_of(config["features"], (str,)):
+            raise ModelFileError("features should be a list of names.")
+        config["features"] = tuple(config["features"])
+    try:
+        plain_copy(config["details"])
+    except ParameterError as error:
+        raise ModelFileError(str(error)) from None
+    return config
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _all_of(values: Any, types: tuple[type, ...]) -> bool:
+    """Whether this is a list of exactly these types; for JSON, True is no whole number."""
+    return isinstance(values, list) and all(type(value) in types for value in values)
+
+
+def _check_widths(widths: Any) -> None:
+    if not _all_of(widths, (int,)) or len(widths) < 2 or min(widths) < 1:
+        raise ModelFileError("widths should be two or more whole numbers, each 1 or more.")
+    if sum(widths) > MAX_WIDTHS:
+        raise ModelFileError(
+            f"its widths add up to {sum(widths):,}, and a file can hold {MAX_WIDTHS:,} at most."
+        )
+
+
+def _labels(classes: Any) -> np.ndarray:
+    """Turn ``{"dtype": ..., "values": [...]}`` into an array of labels."""
+    if not isinstance(classes, dict) or classes.keys() != {"dtype", "values"}:
+        raise ModelFileError("classes should have exactly dtype and values.")
+    dtype, values = classes["dtype"], classes["values"]
+    if not isinstance(dtype, str) or dtype not in LABEL_TYPES:
+        raise ModelFileError(f"classes are of type {dtype!r}; a file can hold {', '.join(LABEL_TYPES)}.")
+    if not _all_of(values, LABEL_TYPES[dtype]):
+        raise ModelFileError(
+            f"some class is not of the type that {dtype} classes need; use strings or numbers."
+        )
+    try:
+        with np.errstate(over="ignore"):
+            return np.array(values, dtype=dtype)
+    except (OverflowError, ValueError):
+        raise ModelFileError(f"some class does not fit into {dtype}.") from None
+
+
+def _layers(
+    file: Any, widths: list[int], signs_only: list[bool]
+) -> tuple[tuple[sparse.csr_array, np.ndarray, bool], ...]:
+    expected = {f"layer{number}.{part}" for number in range(len(signs_only)) for part in PARTS}
+    if set(file.keys()) != expected:
+        raise ModelFileError(
+            f"its tensors should be {', '.join(PARTS)} for each of {len(signs_only)} layers."
+        )
+    return tuple(
+        (*_layer(file, f"layer{number}", inputs, neurons), signs)
+        for number, (inputs, neurons, signs) in enumerate(zip(widths, widths[1:], signs_only, strict=False))
+    )
+
+
+def _layer(file: Any, name: str, inputs: int, neurons: int) -> tuple[sparse.csr_array, np.ndarray]:
+    indices, values = _entries(file, f"{name}.indices", f"{name}.values", inputs * neurons)
+    rows, columns = np.divmod(indices, neurons)
+    starts = np.zeros(inputs + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=inputs), out=starts[1:])
+    weights = sparse.csr_array((values, columns, starts), shape=(inputs, neurons))
+    biased, biases = _entries(file, f"{name}.bias_indices", f"{name}.bias_values", neurons)
+    if biases.dtype != values.dtype:
+        raise ModelFileError(f"{name} has weights and biases of different types.")
+    bias = np.zeros(neurons, dtype=values.dtype)
+    bias[biased] = biases
+    return weights, bias
+
+
+def _entries(file: Any, index_name: str, value_name: str, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Read the indices and values of a sparse vector of length ``room``, in canonical form or not at all."""
+    index_view, value_view = file.get_slice(index_name), file.get_slice(value_name)
+    if index_view.get_dtype() != "I64" or value_view.get_dtype() not in ("F32", "F64"):
+        raise ModelFileError(f"{index_name} should be int64 and {value_name} float32 or float64.")
+    shape = index_view.get_shape()
+    if len(shape) != 1 or shape != value_view.get_shape():
+        raise ModelFileError(f"{index_name} and {value_name} should be vectors of the same length.")
+    if shape[0] > room:
+        raise ModelFileError(f"{index_name} holds {shape[0]:,} indices, but there is room for {room:,}.")
+    indices, values = file.get_tensor(index_name), file.get_tensor(value_name)
+    if indices.size and (indices[0] < 0 or indices[-1] >= room or not (indices[1:] > indices[:-1]).all()):
+        raise ModelFileError(f"{index_name} should ascend, each index once, from 0 to {room - 1:,} at most.")
+    if not (np.isfinite(values) & (values != 0)).all():
+        raise ModelFileError(f"{value_name} should be finite and not zero.")
+    return indices, values

@@ -1,0 +1,144 @@
+"""What a network is made of: layers that chain, labels, names; what it counts and what takes part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from thresher.errors import ParameterError
+from thresher.network.files import label_type
+from thresher.network.layer import Layer, live
+from thresher.network.metadata import plain_copy
+
+LINKS = ("identity", "logistic", "softmax")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure:
+    """The parts of a network, checked and kept as copies; :class:`thresher.Network` tells what each is."""
+
+    layers: tuple[Layer, ...]
+    classes: np.ndarray | None = None
+    link: str = "identity"
+    features: tuple[str, ...] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)  # None means none
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        self._check_layers()
+        if self.classes is not None:
+            object.__setattr__(self, "classes", np.array(self.classes))
+        self._check_link()
+        if self.features is not None:
+            object.__setattr__(self, "features", tuple(self.features))
+            check_names(self.features, self.inputs)
+        object.__setattr__(self, "details", plain_copy({} if self.details is None else self.details))
+
+    def _check_layers(self) -> None:
+        if not self.layers or not all(isinstance(layer, Layer) for layer in self.layers):
+            raise ParameterError(f"layers={self.layers!r}, but a network needs one Layer or more.")
+        for number, (one, two) in enumerate(pairwise(self.layers)):
+            if one.neurons != two.inputs:
+                raise ParameterError(
+                    f"layer {number} has {one.neurons} neurons, but layer {number + 1} takes {two.inputs} "
+                    "inputs: they must be equal."
+                )
+        if any(layer.signs_only for layer in (self.layers[0], *self.layers[:-1])):
+            raise ParameterError("signs_only=True is for the last of two or more layers, and came elsewhere.")
+
+    def _check_link(self) -> None:
+        if self.link not in LINKS:
+            raise ParameterError(f"link={self.link!r}, but it must be one of {', '.join(LINKS)}.")
+        if self.classes is None:
+            if self.link != "identity":
+                raise ParameterError(f"link={self.link!r} needs classes; regression has link='identity'.")
+            return
+        labels = self.classes
+        if labels.ndim != 1 or labels.size < 2 or len(set(labels.tolist())) != labels.size:
+            raise ParameterError(f"classes={labels!r}, but two or more different labels are needed.")
+        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+            raise ParameterError(f"classes={labels!r}, but a label cannot be NaN or infinite.")
+        outputs, links = (1, LINKS[:2]) if labels.size == 2 else (labels.size, LINKS[2:])
+        if self.outputs != outputs or self.link not in links:
+            raise ParameterError(
+                f"{labels.size} classes came with outputs={self.outputs} and link={self.link!r}, but need "
+                f"outputs={outputs} and link={' or '.join(map(repr, links))}."
+            )
+
+    @property
+    def inputs(self) -> int:
+        """Columns of X."""
+        return self.layers[0].inputs
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Width of every hidden layer."""
+        return tuple(layer.neurons for layer in self.layers[:-1])
+
+    @property
+    def outputs(self) -> int:
+        """Columns that :meth:`forward` returns."""
+        return self.layers[-1].neurons
+
+    @property
+    def targets(self) -> int:
+        """Columns of y: one for classification, one for each output of a regression."""
+        return self.outputs if self.classes is None else 1
+
+    @property
+    def nonzeros(self) -> int:
+        """Weights and biases of every layer that are not zero; the signs of a fused output are free."""
+        return sum(layer.nonzeros for layer in self.layers)
+
+    @property
+    def size(self) -> int:
+        """Weights and biases there could be: the largest budget that means anything."""
+        return sum(layer.size for layer in self.layers)
+
+    @property
+    def coefs(self) -> list[np.ndarray]:
+        """Weights of every layer as dense arrays (inputs, neurons), which may need much memory."""
+        return [layer.weights.toarray() for layer in self.layers]
+
+    @property
+    def intercepts(self) -> list[np.ndarray]:
+        """Biases of every layer, as copies."""
+        return [layer.bias.copy() for layer in self.layers]
+
+    @property
+    def live_neurons(self) -> tuple[int, ...]:
+        """How many neurons of every hidden layer can be nonzero and reach an output."""
+        return tuple(int(mask.sum()) for mask in live(self.layers)[1:-1])
+
+    def support(self) -> np.ndarray:
+        """Tell which inputs can reach an output, as a boolean mask of shape (inputs,)."""
+        return live(self.layers)[0]
+
+    def equals(self, other: object) -> bool:
+        """Tell whether another network has the same weights to the last bit, classes, link and features.
+
+        Details do not count.
+        """
+        if not isinstance(other, Structure) or len(self.layers) != len(other.layers):
+            return False
+        if (self.link, self.features) != (other.link, other.features):
+            return False
+        if not _same_labels(self.classes, other.classes):
+            return False
+        return all(one.equals(two) for one, two in zip(self.layers, other.layers, strict=True))
+
+
+def check_names(names: Sequence[str], inputs: int) -> None:
+    """Refuse names that are no strings, or not one for each input."""
+    if len(names) != inputs or not all(isinstance(name, str) for name in names):
+        raise ParameterError(f"{len(names)} names came for {inputs} inputs: give one string for each.")
+
+
+def _same_labels(one: np.ndarray | None, two: np.ndarray | None) -> bool:
+    if one is None or two is None:
+        return one is two
+    return label_type(one) == label_type(two) and bool(np.array_equal(one, two))

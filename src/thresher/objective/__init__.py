@@ -1,0 +1,1 @@
+"""What is minimised: losses, rows, where weights can be, and the sums over rows that solvers ask for."""

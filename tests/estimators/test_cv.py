@@ -1,0 +1,155 @@
+"""Choosing the budget: scikit-learn's checks, the rule of one standard error, a planted network's size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from thresher import SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
+from thresher.data.planted import planted
+from thresher.errors import BudgetError, DataError, ParameterError
+from thresher.estimators.choosing import BUDGETS, budgets_to_try, choose
+
+
+def small(kind: type) -> Any:
+    """Make an estimator that is quick to fit."""
+    return kind([16, 24], hidden=4, cv=2, max_iter=30, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def problem() -> Any:
+    return planted(n=300, d=8, hidden=2, budget=6, seed=1)
+
+
+@pytest.fixture(scope="module")
+def path(problem: Any) -> SparseMLPRegressorCV:
+    frame = pd.DataFrame(problem.X, columns=[f"column {i}" for i in range(8)])
+    model = SparseMLPRegressorCV([2, 3, 6, 9], hidden=2, bias=False, cv=3, random_state=0)
+    return model.fit(frame, problem.y)
+
+
+@parametrize_with_checks([small(SparseMLPRegressorCV), small(SparseMLPClassifierCV)])
+def test_scikit_learn_accepts_it(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def test_the_size_of_a_planted_network_is_found(path: SparseMLPRegressorCV, problem: Any) -> None:
+    assert path.budget_ == 6
+    assert path.nonzeros_ <= 6
+    assert path.predict(pd.DataFrame(problem.X, columns=path.feature_names_in_)) == pytest.approx(
+        problem.y, abs=1e-4
+    )
+
+
+def test_what_is_kept_of_a_path(path: SparseMLPRegressorCV) -> None:
+    assert path.budgets_.tolist() == [2, 3, 6, 9]
+    assert path.scores_.shape == (4, 3)
+    assert path.mean_scores_ == pytest.approx(path.scores_.mean(axis=1))
+    assert path.standard_errors_ == pytest.approx(path.scores_.std(axis=1, ddof=1) / np.sqrt(3))
+    assert (path.mean_nonzeros_ <= path.budgets_).all()
+    assert path.network_.features == tuple(f"column {i}" for i in range(8))
+    assert isinstance(path.estimator_, SparseMLPRegressor)
+    assert path.get_support(indices=True).tolist() == np.flatnonzero(path.get_support()).tolist()
+
+
+@pytest.mark.parametrize(
+    ("means", "errors", "rule", "chosen"),
+    [
+        ([0.5, 0.79, 0.8], [0.1, 0.1, 0.02], "one_se", 1),
+        ([0.5, 0.77, 0.8], [0.1, 0.1, 0.02], "one_se", 2),
+        ([0.5, 0.79, 0.8], [0.1, 0.1, 0.02], "best", 2),
+        ([0.9, 0.2, 0.8], [0.0, 0.0, 0.0], "one_se", 0),
+        ([0.2, 1.0 - 1e-9, 1.0], [0.0, 0.0, 0.0], "one_se", 1),
+    ],
+)
+def test_the_smallest_within_one_standard_error_is_chosen(
+    means: list[float], errors: list[float], rule: str, chosen: int
+) -> None:
+    assert choose(np.array(means), np.array(errors), rule)[0] == chosen
+
+
+def test_the_same_seed_gives_the_same_path(problem: Any) -> None:
+    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=2, max_iter=20, random_state=3)
+    one, two = (clone(model).fit(problem.X, problem.y) for _ in range(2))
+    assert np.array_equal(one.scores_, two.scores_)
+    assert one.network_.equals(two.network_)
+
+
+def test_default_budgets_follow_rows_and_weights(problem: Any) -> None:
+    shape = problem.X.shape
+    assert budgets_to_try("auto", 2, shape) == [budget for budget in BUDGETS if budget <= 19]
+    assert budgets_to_try("auto", 100, shape)[-1] == 50
+    assert budgets_to_try("auto", 100, (5, shape[1])) == [2]
+
+
+def test_sparse_rows_give_the_same_path(problem: Any) -> None:
+    X = np.where(np.abs(problem.X) > 0.5, problem.X, 0)
+    model = SparseMLPRegressorCV([3, 6], hidden=2, cv=2, max_iter=20, random_state=0)
+    dense, sparse = clone(model).fit(X, problem.y), clone(model).fit(scipy.sparse.csr_array(X), problem.y)
+    assert sparse.scores_ == pytest.approx(dense.scores_, abs=1e-6)
+
+
+def test_every_fit_is_told(problem: Any) -> None:
+    told: list[dict[str, Any]] = []
+    model = SparseMLPRegressorCV(
+        [2, 6], hidden=2, cv=2, rule="best", max_iter=20, random_state=0, callback=told.append
+    )
+    model.fit(problem.X, problem.y)
+    folds = [(record["fold"], record["budget"]) for record in told]
+    assert folds[:4] == [(0, 6), (0, 2), (1, 6), (1, 2)]
+    assert folds[4] == (None, 6)
+    assert [record["score"] for record in told[:4:2]] == model.scores_[1].tolist()
+
+
+@pytest.mark.parametrize("cv", [KFold(3), [(np.arange(200), np.arange(200, 300))] * 2, TimeSeriesSplit(3)])
+def test_folds_may_be_the_users_own(cv: Any, problem: Any) -> None:
+    model = SparseMLPRegressorCV([3], hidden=2, cv=cv, max_iter=5, random_state=0).fit(problem.X, problem.y)
+    assert model.scores_.shape == (1, 2 if isinstance(cv, list) else 3)
+
+
+def test_another_measure_may_choose(problem: Any) -> None:
+    model = SparseMLPRegressorCV(
+        [3], hidden=2, cv=2, scoring="neg_mean_absolute_error", max_iter=5, random_state=0
+    )
+    assert (model.fit(problem.X, problem.y).scores_ < 0).all()
+
+
+def test_ctrl_c_ends_the_whole_path(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from thresher.solvers.search import Search
+
+    def interrupted(self: Search, iterate: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        small(SparseMLPRegressorCV).fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"budgets": "many"}, ParameterError, "must be 'auto' or whole numbers"),
+        ({"budgets": []}, ParameterError, "budgets is empty"),
+        ({"budgets": [3, 0]}, BudgetError, "budget=0"),
+        ({"rule": "two_se"}, ParameterError, "must be one of one_se, best"),
+        ({"cv": 1}, ParameterError, "needs 2 folds"),
+        ({"solver": "papr"}, ParameterError, "Did you mean 'paper'"),
+    ],
+)
+def test_bad_parameters_are_explained(
+    parameters: dict[str, Any], error: type, message: str, problem: Any
+) -> None:
+    with pytest.raises(error, match=message):
+        SparseMLPRegressorCV(**parameters).fit(problem.X, problem.y)
+
+
+def test_too_few_rows_are_refused() -> None:
+    with pytest.raises(DataError, match="2 of each class"):
+        SparseMLPClassifierCV([2]).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
