@@ -1,5 +1,4 @@
-"""The one loop: every solver is `init`, `step` and `stop`; limits, history, the best iterate and Ctrl-C live
-here."""
+"""The one loop: a solver is `init`, `step` and `stop`; limits, history, the best iterate and Ctrl-C live here."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
 
 
@@ -47,6 +47,30 @@ DIVERGED = Status(
 )
 STALLED = Status("early_stopping", "the validation score stopped improving; nothing to do.")
 
+OPTIONS = frozenset({"early_stopping", "tol", "warm_start", "callback", "sample_weight"})
+"""What a solver may be asked to honour."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a solver takes; anything else is refused before work starts.
+
+    Attributes
+    ----------
+    kind : {"relu", "linear"}
+        The objective: that of a ReLU network, or that of a linear operator (gates that are fixed or lag).
+    hidden_layers, outputs : int, optional
+        How many of each a network must have; any by default.
+    options : frozenset of str
+        Which options of an estimator it honours.
+    """
+
+    kind: str = "relu"
+    hidden_layers: int | None = None
+    outputs: int | None = None
+    options: frozenset[str] = OPTIONS
+
+
 Record = dict[str, Any]
 """One line of history: step, passes, loss, nonzeros, seconds, and what the solver adds."""
 
@@ -73,8 +97,10 @@ class Iterate:
         What the solver adds to the history.
     carry : Any
         What the solver needs for its next step.
-    preferred : bool
-        Whether the solver has better reasons than the loss to hand it out rather than what came before.
+    score : float, optional
+        How bad the solver finds it, where it knows better than the loss does (rows that it held out).
+    status : Status, optional
+        Why the solver ends with this iterate, if it does.
     """
 
     w: SparseVector
@@ -85,7 +111,8 @@ class Iterate:
     exact: bool = True
     record: Record = field(default_factory=dict)
     carry: Any = None
-    preferred: bool = False
+    score: float | None = None
+    status: Status | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +124,15 @@ class Start:
 
 
 class Solver(Protocol):
-    """Three small methods; the loop does the rest."""
+    """What it needs, and four small methods; the loop does the rest."""
+
+    @property
+    def needs(self) -> Needs:
+        """Say what it takes."""
+        ...
 
     def init(self, objective: Any, budget: int, start: Start | None) -> Iterate:
-        """Give the first iterate; which kinds of objective it takes is the solver's own affair."""
+        """Give the first iterate."""
         ...
 
     def step(self, iterate: Iterate) -> Iterate:
@@ -132,8 +164,8 @@ class Solution:
         Why the solver stopped, with advice.
     history : list of dict
         One plain record for each step.
-    objective : Objective or LayeredObjective
-        What was minimised; its operator, if any, holds the generators.
+    objective : Linear or Relu
+        What was minimised; the operator of a linear one holds the generators.
     """
 
     w: SparseVector
@@ -162,7 +194,7 @@ def run(
     Parameters
     ----------
     solver : Solver
-    objective : Objective or LayeredObjective
+    objective : Linear or Relu
     budget : int
         The most nonzeros that may be handed out.
     start : Start, optional
@@ -180,6 +212,7 @@ def run(
     patience : float
         Stop after this many iterates within the budget that the judge finds no better.
     """
+    refuse_misfit(solver, objective)
     began = time.perf_counter()
     history: list[Record] = []
     iterate = best = solver.init(objective, budget, start)
@@ -192,8 +225,9 @@ def run(
             if keep == "last" and iterate.kept:
                 best = iterate
             elif iterate.kept and iterate.exact:
-                badness = iterate.loss if judge is None else judge(iterate)
-                better = badness < lowest or (judge is None and iterate.preferred)
+                own = iterate.loss if iterate.score is None else iterate.score
+                badness = own if judge is None else judge(iterate)
+                better = badness < lowest
                 since = 0 if better else since + 1
                 if better:
                     best, lowest = iterate, badness
@@ -204,12 +238,30 @@ def run(
             elif since >= patience:
                 status = STALLED
             else:
-                status = solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
+                status = iterate.status or solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
     except KeyboardInterrupt:
         status = INTERRUPTED
     if not best.kept or best.w.nonzeros == 0:
         best = solver.rescue(iterate)
     return Solution(best.w, best.signs, best.loss, status, history, objective)
+
+
+def refuse_misfit(solver: Solver, objective: Any) -> None:
+    """Refuse an objective that a solver does not take, naming both and what is missing."""
+    needs, kind = solver.needs, objective.kind
+    missing = []
+    if needs.kind != kind:
+        missing.append(f"a {needs.kind} objective, and this one is {kind}")
+    widths = None if objective.layout is None else objective.layout.widths
+    if widths is not None and needs.hidden_layers not in (None, len(widths) - 2):
+        missing.append(f"hidden layers: {needs.hidden_layers}, and this network has {len(widths) - 2}")
+    if widths is not None and needs.outputs not in (None, widths[-1]):
+        missing.append(f"outputs: {needs.outputs}, and this network has {widths[-1]}")
+    if missing:
+        raise ParameterError(
+            f"{type(solver).__name__} cannot work on {type(objective).__name__}: it needs {'; '.join(missing)}."
+            " Use solver='auto', which takes any."
+        )
 
 
 def _record(iterate: Iterate, step: int, seconds: float) -> Record:

@@ -1,0 +1,227 @@
+"""Rows to be summed over: inputs as solvers see them, targets, and what each row counts.
+
+Solvers know rows through this class alone. Rows that live elsewhere (on disk, on other machines) are another
+class with the same methods, whose `total` adds up what the others have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+# Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
+CHUNK_NUMBERS = 2**19
+# The spread below which a column counts as constant: its reciprocal overflows in float32.
+LEAST_SCALE = 1e-35
+# The share of rows that must hold the same value for it to be the origin of a column, and the rows looked at.
+COMMON, LOOKED_AT = 0.2, 2000
+# A mean that is nearer to zero than this many of its standard errors is taken for zero.
+INSIGNIFICANT = 4.0
+# A column that is mostly at its origin is scaled below others: this power of its share of other values.
+RARE = 0.25
+
+
+class Batch(NamedTuple):
+    """Some rows: inputs (rows, columns), targets (rows, targets), and what each counts, (rows,)."""
+
+    X: Tensor
+    y: Tensor
+    share: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """How raw columns become inputs: ``(x - origin) / scale``.
+
+    Attributes
+    ----------
+    origin, scale : arrays of shape (d,)
+    """
+
+    origin: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def moved(self) -> Tensor:  # (d,), bool
+        """Columns whose origin is not zero: a neuron that uses one needs a bias in raw units."""
+        return torch.from_numpy(self.origin != 0)
+
+
+class Data:
+    """Rows in memory: an array, a memory map, integers or a sparse matrix, read a chunk at a time.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Never changed.
+    y : tensor of shape (n, targets)
+    weight : tensor of shape (n,), optional
+        Sample weights; one for each row by default.
+    columns : Columns, optional
+        How raw columns become inputs; by default they are taken as they are.
+    dtype : torch.dtype
+        Precision of inputs and targets.
+    memory_limit : int
+        Bytes that a copy of the inputs may take. Without one, rows are converted whenever they are read.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Tensor,
+        weight: Tensor | None = None,
+        columns: Columns | None = None,
+        dtype: torch.dtype = torch.float32,
+        memory_limit: int = 64 * 2**20,
+    ) -> None:
+        self.X = X.tocsr() if scipy.sparse.issparse(X) else X
+        self.rows, self.columns = X.shape
+        self.targets = y.to(dtype) if y.is_floating_point() else y
+        self.weight = weight
+        self.amount = float(self.rows if weight is None else weight.double().sum())
+        even = torch.full((self.rows,), 1.0 / max(1, self.rows), dtype=dtype)
+        self.share = even if weight is None else (weight.double() / self.amount).to(dtype)
+        self.seen, self.dtype, self.memory_limit = columns, dtype, memory_limit
+        self.origin = self.factor = None
+        if columns is not None:
+            self.factor = torch.from_numpy(1.0 / columns.scale).to(dtype)
+            if columns.origin.any():
+                self.origin = torch.from_numpy(columns.origin)
+        self._copy: Tensor | None = None
+
+    def take(self, rows: np.ndarray) -> Data:
+        """Give the data of some rows."""
+        places = torch.from_numpy(rows)
+        weight = None if self.weight is None else self.weight[places]
+        return Data(self._inputs(rows), self.targets[places], weight, None, self.dtype, self.memory_limit)
+
+    def only(self, features: Tensor) -> Data:
+        """Give the data of some columns, as inputs that need no more conversion."""
+        parts = [self._inputs(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
+        return Data(torch.cat(parts), self.targets, self.weight, None, self.dtype, self.memory_limit)
+
+    def to(self, dtype: torch.dtype) -> Data:
+        """Give the same data in another precision."""
+        if dtype is self.dtype:
+            return self
+        return Data(self.X, self.targets, self.weight, self.seen, dtype, self.memory_limit)
+
+    def batch(self, rows: np.ndarray | slice) -> Batch:
+        """Read some rows."""
+        places = rows if isinstance(rows, slice) else torch.from_numpy(rows)
+        return Batch(self._inputs(rows), self.targets[places], self.share[places])
+
+    def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
+        """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
+        for start in range(0, len(order) - size + 1, size):
+            yield self.batch(order[start : start + size])
+
+    def chunks(self, width: int) -> Iterator[Batch]:
+        """Read all rows in their order, so many at a time that `width` numbers for each stay in cache."""
+        for start, stop in self._spans(width):
+            yield self.batch(slice(start, stop))
+
+    def total(self, each: Callable[[Batch], tuple[Tensor, ...]], width: int = 1) -> tuple[Tensor, ...]:
+        """Add up what a function gives for the rows of one chunk after another, in float64."""
+        sums: tuple[Tensor, ...] | None = None
+        for batch in self.chunks(width):
+            parts = tuple(part.double() for part in each(batch))
+            sums = parts if sums is None else tuple(one + two for one, two in zip(sums, parts, strict=True))
+        assert sums is not None
+        return sums
+
+    def _spans(self, width: int) -> Iterator[tuple[int, int]]:
+        size = max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+        for start in range(0, self.rows, size):
+            yield start, min(start + size, self.rows)
+
+    def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, columns)
+        if self._copy is None and self._fits():
+            self._copy = self._converted(self.X)
+        if self._copy is not None:
+            return self._copy[rows if isinstance(rows, slice) else torch.from_numpy(rows)]
+        return self._converted(self.X[rows])
+
+    def _fits(self) -> bool:
+        return self.rows * self.columns * self.dtype.itemsize <= self.memory_limit
+
+    def _converted(self, part: Any) -> Tensor:
+        X = as_tensor(part, self.dtype if self.origin is None else torch.float64)
+        if self.origin is not None:
+            X = (X - self.origin).to(self.dtype)
+        return X if self.factor is None else X * self.factor
+
+
+def as_tensor(part: Any, dtype: torch.dtype) -> Tensor:
+    """Turn rows of any kind into a dense tensor."""
+    if scipy.sparse.issparse(part):
+        part = part.toarray()
+    if isinstance(part, np.ndarray):
+        part = np.asarray(part)
+        if not part.flags.writeable or any(step < 0 for step in part.strides):
+            # torch warns of read-only memory; a private copy of one chunk is cheap.
+            part = part.copy()
+        if part.dtype.kind not in "fiub" or part.dtype.itemsize > 8 or not part.dtype.isnative:
+            part = part.astype(np.float64)
+        part = torch.from_numpy(part)
+    return part.to(dtype)
+
+
+def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Columns:
+    """Choose origin and scale of every column, so that a shifted or scaled column becomes the same input.
+
+    The origin of a column is its most common value where that is common enough, as in counts, pixels and
+    indicators, and else its mean, or zero where the mean cannot be told from it. Without `centred` it is zero.
+    The scale is the root mean square about the origin.
+    """
+    rows, d = X.shape
+    share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
+    origin = _origins(X, share) if centred else np.zeros(d)
+    squares, present = np.zeros(d), np.zeros(d)
+    for start, part in _parts(X):
+        away = part - origin
+        squares += share[start : start + len(part)] @ np.square(away)
+        present += share[start : start + len(part)] @ (away != 0)
+    scale = np.sqrt(squares)
+    flat = ~(scale > np.maximum(LEAST_SCALE, 1e-12 * np.abs(origin)))
+    scale[flat] = 1.0
+    size = np.where(present > 0, present, 1.0) ** RARE
+    used = ~flat & (present > 0)
+    common = np.sqrt(np.mean(size[used] ** 2)) if used.any() else 1.0
+    return Columns(origin, scale * common / size)
+
+
+def _origins(X: Any, share: np.ndarray) -> np.ndarray:  # (d,)
+    rows, d = X.shape
+    mean, square = np.zeros(d), np.zeros(d)
+    first = np.asarray(X[:1], dtype=np.float64)[0]
+    for start, part in _parts(X):
+        away = part - first
+        mean += share[start : start + len(part)] @ away
+        square += share[start : start + len(part)] @ np.square(away)
+    spread = np.sqrt(np.maximum(0, square - mean**2))
+    mean = mean + first
+    few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
+    some, counts = np.asarray(X[few], dtype=np.float64), share[few] / share[few].sum()
+    effective = 1 / np.sum(np.square(share))
+    origin = np.where(np.abs(mean) * np.sqrt(effective) < INSIGNIFICANT * spread, 0.0, mean)
+    for column in range(d):
+        values, place = np.unique(some[:, column], return_inverse=True)
+        held = np.bincount(place, weights=counts)
+        if 1 < len(values) and held.max() >= COMMON:
+            origin[column] = values[held.argmax()]
+    return origin
+
+
+def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
+    """Read the rows as float64, a chunk at a time."""
+    step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
+    for start in range(0, X.shape[0], step):
+        part = X[start : start + step]
+        yield start, np.asarray(part.toarray() if scipy.sparse.issparse(part) else part, dtype=np.float64)

@@ -1,0 +1,316 @@
+"""The loss of a ReLU network of any depth and outputs: its value, gradient and curvature as sums over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from thresher.linear.budget import StreamingTop
+from thresher.linear.vector import SparseVector
+from thresher.objective.block import Block
+from thresher.objective.data import Batch, Data
+from thresher.objective.layout import Layout
+from thresher.objective.loss import Loss
+
+# Numbers in one chunk of derivatives.
+CHUNK_NUMBERS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Weights, and the signs with which a fused output adds up the last hidden layer."""
+
+    w: SparseVector
+    signs: Tensor | None = None  # (neurons,)
+
+    def keep(self, chosen: Tensor) -> Point:
+        """Hold some of the weights only; `chosen` is a mask or ascending places among those held."""
+        return replace(self, w=SparseVector(self.w.indices[chosen], self.w.values[chosen], self.w.size))
+
+    def with_values(self, values: Tensor) -> Point:
+        """Give the weights other values."""
+        return replace(self, w=self.w.with_values(values))
+
+    def at(self, indices: Tensor) -> Point:
+        """Hold some ascending positions, zero where nothing was held."""
+        return replace(self, w=SparseVector(indices, self.w.at(indices), self.w.size))
+
+    def to(self, dtype: torch.dtype) -> Point:
+        """Give the same point in another precision."""
+        return Point(self.w.to(dtype), None if self.signs is None else self.signs.to(dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """What a forward pass leaves behind: what each layer is fed, the slope of each hidden neuron, the output."""
+
+    fed: list[Tensor]
+    slopes: list[Tensor]
+    output: Tensor  # (rows, outputs)
+
+
+class Running:
+    """The weights held at a point, as a network that can be run forwards and backwards."""
+
+    def __init__(self, layout: Layout, point: Point, absolute: bool = False) -> None:
+        self.layout, self.absolute = layout, absolute
+        self.values, self.signs = point.w.values, point.signs
+        self.slices = layout.split(point.w.indices)
+        self.blocks = [
+            Block(layout, number, point.w.indices[part]) for number, part in enumerate(self.slices)
+        ]
+
+    def forward(self, X: Tensor) -> Pass:
+        """Run some rows through the network."""
+        layers = self.layout.layers
+        fed, slopes = [X], []
+        for number in range(layers - 1):
+            summed = self.blocks[number].forward(self.values[self.slices[number]], fed[-1])
+            if self.absolute:
+                slopes.append(summed.sign())
+                fed.append(summed.abs_())
+            else:
+                fed.append(summed.relu_())
+                slopes.append(fed[-1])
+        output = self.blocks[layers - 1].forward(self.values[self.slices[layers - 1]], fed[-1])
+        if self.signs is not None:
+            output += (fed[-1] @ self.signs)[:, None]
+        if self.layout.direct and self.blocks[layers].held:
+            output += self.blocks[layers].forward(self.values[self.slices[layers]], X)
+        return Pass(fed, slopes, output)
+
+    def deltas(self, run: Pass, slope: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Give each block, what it was fed, and the derivatives with respect to its neurons' sums."""
+        layers = self.layout.layers
+        if self.layout.direct:
+            yield layers, run.fed[0], slope
+        delta = slope
+        for number in range(layers - 1, -1, -1):
+            yield number, run.fed[number], delta
+            if number:
+                fused = self.signs is not None and number == layers - 1
+                delta = delta * self.signs if fused else self.blocks[number].back(delta)  # type: ignore[operator]
+                seen = run.slopes[number - 1]
+                delta = delta * seen if self.absolute else delta.mul_(seen > 0)
+
+    def gradient(self, run: Pass, slope: Tensor) -> Tensor:  # (held,)
+        """Give the derivative at every weight held, from the slope of the loss."""
+        out = torch.empty_like(self.values)
+        for number, fed, delta in self.deltas(run, slope):
+            if self.blocks[number].held:
+                out[self.slices[number]] = self.blocks[number].gradient(fed, delta)
+        return out
+
+    def jacobian(self, run: Pass) -> Tensor:  # (rows, outputs, held)
+        """Give the derivative of every output with respect to every weight held, row by row."""
+        rows, outputs = run.output.shape
+        out = torch.zeros(rows, outputs, self.values.numel(), dtype=run.output.dtype)
+        for output in range(outputs):
+            slope = torch.zeros_like(run.output)
+            slope[:, output] = 1
+            for number, fed, delta in self.deltas(run, slope):
+                if self.blocks[number].held:
+                    out[:, output, self.slices[number]] = self.blocks[number].derivatives(fed, delta)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The objective at one point: its value, and the gradient where it can matter."""
+
+    value: float
+    gradient: SparseVector
+
+
+@dataclass(frozen=True, eq=False)
+class Relu:
+    """The mean loss of a network over some rows, plus ``alpha / 2`` times its squared weights.
+
+    Biases are not penalised, so that a shift of a column or of the target changes nothing.
+
+    Attributes
+    ----------
+    data : Data
+    layout : Layout
+    loss : Loss
+    alpha : float
+        L2 penalty beside the mean over rows.
+    moved : bool tensor of shape (inputs,), optional
+        Inputs whose origin is not zero in raw units. A neuron that uses one has a bias there, whatever its
+        bias is here, so it holds one.
+    centred : bool
+        Whether targets were centred, so that outputs have biases in raw units.
+    absolute : bool
+        Whether neurons are ``|z|`` rather than ``relu(z)``.
+    memory_limit : int
+        Bytes that blocks of gradients may take.
+    """
+
+    data: Data
+    layout: Layout
+    loss: Loss
+    alpha: float = 0.0
+    moved: Tensor | None = None
+    centred: bool = False
+    absolute: bool = False
+    memory_limit: int = 64 * 2**20
+
+    kind: ClassVar[str] = "relu"
+
+    @property
+    def size(self) -> int:
+        """All weights there could be."""
+        return self.layout.size
+
+    def on(self, data: Data) -> Relu:
+        """Give the same objective on other rows; the penalty stays what it is beside a sum over rows."""
+        return replace(self, data=data, alpha=self.alpha * self.data.amount / max(data.amount, 1e-300))
+
+    def to(self, dtype: torch.dtype) -> Relu:
+        """Give the same objective in another precision."""
+        return replace(self, data=self.data.to(dtype))
+
+    def run(self, point: Point) -> Running:
+        """Make a network of a point."""
+        return Running(self.layout, point, self.absolute)
+
+    def penalised(self, indices: Tensor) -> Tensor:
+        """Say which positions the penalty applies to."""
+        return ~self.layout.is_bias(indices)
+
+    def value(self, point: Point) -> float:
+        """Give the objective on all rows."""
+        running = self.run(point)
+
+        def each(batch: Batch) -> tuple[Tensor, ...]:
+            output = running.forward(batch.X).output
+            return ((self.loss.value(output, batch.y) * batch.share).sum(),)
+
+        (total,) = self.data.total(each, self._width)
+        return float(total) + self.penalty(point)
+
+    def penalty(self, point: Point) -> float:
+        """Give what the penalty adds."""
+        if not self.alpha:
+            return 0.0
+        squares = point.w.values.double().square() * self.penalised(point.w.indices)
+        return 0.5 * self.alpha * float(squares.sum())
+
+    @property
+    def _width(self) -> int:
+        return max(self.layout.widths[1:])
+
+    def slope(self, output: Tensor, batch: Batch) -> Tensor:  # (rows, outputs)
+        """Give the derivative of the mean loss over a batch with respect to its outputs."""
+        return self.loss.slope(output, batch.y).mul_(batch.share[:, None])
+
+    def batch_gradient(self, running: Running, batch: Batch) -> Tensor:  # (held,)
+        """Give the derivative of the mean loss over a batch at the weights held."""
+        run = running.forward(batch.X)
+        whole = batch.share.sum().clamp(min=1e-30)
+        return running.gradient(run, self.slope(run.output, batch).div_(whole))
+
+    def gradient_blocks(self, running: Running, batch: Batch) -> Iterator[tuple[int, Tensor]]:
+        """Give the derivative of the mean loss over a batch at *every* place, in blocks (position, entries).
+
+        Blocks are no larger than the memory limit allows.
+        """
+        run = running.forward(batch.X)
+        for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
+            neurons, places = self.layout.shapes[number]
+            inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
+            if places == 0:
+                continue
+            step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * places)))
+            for first in range(0, neurons, step):
+                last = min(first + step, neurons)
+                block = torch.empty(last - first, places, dtype=delta.dtype)
+                if inputs:
+                    torch.mm(delta[:, first:last].T, fed[:, :inputs], out=block[:, :inputs])
+                if places > inputs:
+                    block[:, -1] = delta[:, first:last].sum(0)
+                yield offset + first * places, block.view(-1)
+
+    def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
+        """Give the `count` largest derivatives over a batch at places where nothing is held."""
+        top = StreamingTop(count, self.size)
+        held = point.w.indices
+        for start, block in self.gradient_blocks(self.run(point), batch):
+            first, last = torch.searchsorted(held, torch.tensor([start, start + block.numel()])).tolist()
+            block[held[first:last] - start] = 0
+            top.offer(start, block)
+        return top.result()
+
+    def curvature(self, point: Point) -> tuple[Tensor, Tensor]:
+        """Give the matrix of second derivatives and the gradient on the support, both in float64.
+
+        The matrix is that of Gauss and Newton, ``J' H J`` with J the derivatives of the outputs and H the
+        curvature of the loss.
+        """
+        running, size = self.run(point), point.w.nonzeros
+        outputs = self.layout.widths[-1]
+
+        def each(batch: Batch) -> tuple[Tensor, ...]:
+            run = running.forward(batch.X)
+            J = running.jacobian(run)
+            scaled = self.loss.scaled(run.output, batch.y, J).view(-1, size)
+            weight = batch.share.sqrt().repeat_interleave(outputs)
+            scaled = scaled * weight[:, None]
+            slope = self.slope(run.output, batch)
+            return scaled.T @ scaled, J.view(-1, size).T @ slope.reshape(-1)
+
+        width = CHUNK_NUMBERS // 2**22 * max(1, outputs * size)
+        H, g = self.data.total(each, width)
+        if self.alpha:
+            penalised = self.penalised(point.w.indices)
+            H.diagonal().add_(self.alpha * penalised)
+            g += self.alpha * penalised * point.w.values.double()
+        return H, g
+
+    def closed(self, indices: Tensor) -> Tensor:
+        """Add the biases that positions bring along in raw units: ascending positions again."""
+        layout = self.layout
+        if not layout.bias:
+            return indices
+        parts, wanted = layout.split(indices), [indices]
+        if self.centred:
+            wanted.append(layout.output_biases)
+        if self.moved is not None:
+            for block in (0, layout.layers) if layout.direct else (0,):
+                neuron, feature = layout.pairs(indices[parts[block]], block)
+                inside = feature < layout.inputs[block]
+                using = neuron[inside][self.moved[feature[inside]]].unique()
+                wanted.append(layout.biases(0 if block == 0 else layout.layers - 1, using))
+        return torch.cat(wanted).unique()
+
+    def alive(self, indices: Tensor) -> Tensor:  # bool
+        """Say which positions are on a way from an input or a bias to an output."""
+        layout = self.layout
+        parts = layout.split(indices)
+        placed = [layout.pairs(indices[part], number) for number, part in enumerate(parts)]
+        awake, into = torch.ones(layout.widths[0], dtype=torch.bool), []
+        for number in range(layout.layers):
+            neuron, feature = placed[number]
+            # A bias reads a constant, which is always awake.
+            source = torch.cat([awake[: layout.inputs[number]], torch.ones(1, dtype=torch.bool)])[feature]
+            into.append(source)
+            awake = torch.zeros(layout.widths[number + 1], dtype=torch.bool)
+            awake[neuron[source]] = True
+        wanted, out = torch.ones(layout.widths[-1], dtype=torch.bool), []
+        for number in range(layout.layers - 1, -1, -1):
+            neuron, feature = placed[number]
+            out.insert(0, wanted[neuron])
+            if number == layout.layers - 1 and layout.fused:
+                wanted = torch.ones(layout.widths[-2], dtype=torch.bool)
+                continue
+            used = feature[wanted[neuron]]
+            wanted = torch.zeros(layout.widths[number], dtype=torch.bool)
+            wanted[used[used < layout.inputs[number]]] = True
+        both = [one & two for one, two in zip(into, out, strict=True)]
+        if layout.direct:
+            both.append(torch.ones(placed[-1][0].numel(), dtype=torch.bool))
+        return torch.cat(both)
