@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from fuzzing import MUTATIONS
 
-FUZZING = Path(__file__).with_name("fuzzing.py")
-SOURCE = Path(__file__).resolve().parents[1] / "src"
+FUZZING = Path(__file__).resolve().parents[1] / "fuzzing.py"
+SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits memory the way Linux does")
