@@ -77,7 +77,8 @@ def table(found: dict[str, list[Measurement]], crashed: dict[str, str]) -> str:
 
 def cells(measurement: Measurement) -> tuple[str, str, str, str]:
     """Write one measurement as the cells of a line."""
-    digits = 1 if measurement.value >= 10 else 2
+    # A count is a whole number, and shows as one.
+    digits = 0 if isinstance(measurement.value, int) else 1 if measurement.value >= 10 else 2
     unit = measurement.unit if measurement.unit == "x" else f" {measurement.unit}"
     if measurement.bar is None:
         return measurement.what, f"{measurement.value:.{digits}f}{unit}", "", ""
