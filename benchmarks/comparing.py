@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+
+from thresher.experiments.record import Outcome
 
 # Scores of two variants of the same data are equal within this share.
 EQUAL = 0.005
 
 Series = Mapping[int, float]
 """Values by seed, which is also the number of a split."""
+
+
+def configuration(data: str, method: str, budget: int | None = None, variant: str = "raw") -> dict[str, Any]:
+    """Describe a fit to a table but for its split; only some methods have a budget."""
+    return {"data": data, "variant": variant, "method": method, "budget": budget}
+
+
+class Results:
+    """What the fits that are done found, by configuration and seed."""
+
+    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+        self._results: dict[str, dict[int, Mapping[str, Any]]] = {}
+        for outcome in outcomes:
+            where = json.dumps(dict(outcome.cell.configuration), sort_keys=True)
+            self._results.setdefault(where, {})[outcome.cell.seed] = outcome.result
+
+    def of(self, quantity: str, **configuration: Any) -> dict[int, float]:
+        """Give one quantity of every seed of a configuration; nothing where none was fitted."""
+        found = self._results.get(json.dumps(configuration, sort_keys=True), {})
+        return {seed: result[quantity] for seed, result in sorted(found.items())}
+
+    def times(self, ours: Mapping[str, Any], peer: Mapping[str, Any]) -> float | None:
+        """Give the processor time of ours over a peer's, on the seeds that both have."""
+        mine, theirs = paired(self.of("cpu", **ours), self.of("cpu", **peer))
+        return float(mine.sum() / theirs.sum()) if mine.size else None
 
 
 @dataclass(frozen=True)
@@ -26,7 +56,7 @@ class Mean:
     def __str__(self) -> str:
         if not self.count:
             return ""
-        return f"{self.value:.4g}" + (f" +- {self.error:.2g}" if self.count > 1 else "")
+        return f"{self.value:#.4g}" + (f" +- {self.error:.2g}" if self.count > 1 else "")
 
 
 def mean(values: Iterable[float]) -> Mean:
@@ -52,7 +82,7 @@ def verdict(met: bool | None) -> str:
 def share(verdicts: Iterable[bool | None]) -> tuple[int, int]:
     """Count how many bars are met, of how many that could be compared."""
     known = [met for met in verdicts if met is not None]
-    return sum(known), len(known)
+    return sum(map(bool, known)), len(known)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> str:
@@ -70,16 +100,19 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str =
 
 
 def variants_table(
-    rows: Iterable[tuple[Sequence[str], Mapping[str, Series], Mapping[str, Series]]], columns: Sequence[str]
+    results: Results, score: str, variants: Sequence[str], given: argparse.Namespace
 ) -> tuple[str, list[bool]]:
     """Compare the scores of variants of the data with those of the raw data, on the same seeds.
 
     Parameters
     ----------
-    rows : iterable
-        Labels, then scores and nonzeros by variant; "raw" is one of them.
-    columns : sequence of str
-        Names of the labels.
+    results : Results
+    score : str
+        The quantity to compare.
+    variants : sequence of str
+        The first is the raw data.
+    given : Namespace
+        Which data and budgets to compare.
 
     Returns
     -------
@@ -87,25 +120,26 @@ def variants_table(
         The table, and for each of its lines whether the mean scores are equal within `EQUAL`.
     """
     lines, equal = [], []
-    for labels, scores, held in rows:
-        for variant in (name for name in scores if name != "raw"):
-            raw, other = paired(scores["raw"], scores[variant])
-            if not raw.size:
-                continue
-            change = other.mean() / raw.mean() - 1
-            equal.append(bool(abs(change) <= EQUAL))
-            counts = [np.mean(side) for side in paired(held["raw"], held[variant])]
-            lines.append(
-                (
-                    *labels,
-                    variant,
-                    raw.size,
-                    f"{raw.mean():.5g}",
-                    f"{other.mean():.5g}",
-                    f"{100 * change:+.2f} %",
-                    f"{counts[0]:.1f}, {counts[1]:.1f}",
-                    verdict(equal[-1]),
-                )
+    for data, budget, variant in product(given.data, given.budgets, variants[1:]):
+        two = [configuration(data, "ours", budget, name) for name in (variants[0], variant)]
+        raw, other = (mean(values) for values in paired(*(results.of(score, **one) for one in two)))
+        if not raw.count:
+            continue
+        change = other.value / raw.value - 1
+        equal.append(abs(change) <= EQUAL)
+        held = (mean(values).value for values in paired(*(results.of("nonzeros", **one) for one in two)))
+        lines.append(
+            (
+                data,
+                budget,
+                variant,
+                raw.count,
+                f"{raw.value:#.5g}",
+                f"{other.value:#.5g}",
+                f"{100 * change:+.2f} %",
+                ", ".join(f"{count:.1f}" for count in held),
+                verdict(equal[-1]),
             )
-    heads = (*columns, "variant", "fits", "raw", "score", "change", "nonzeros, raw and variant", "equal")
+        )
+    heads = ("data", "budget", "variant", "fits", "raw", "score", "change", "nonzeros: raw, variant", "equal")
     return markdown(heads, lines, "Variants of the data: equal within 0.5 %"), equal

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from comparing import markdown
+from comparing import Results, markdown
 from fits import warm_up
 from measuring import Measurement, Options
 from run import cells as cells_of_measurement
@@ -32,21 +32,6 @@ from thresher.experiments.workers import Task
 
 FOLDER = Path(__file__).parents[1] / "results" / "benchmarks"
 SOME_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-
-
-class Results:
-    """What the fits that are done found, by configuration and seed."""
-
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        self._results: dict[str, dict[int, Mapping[str, Any]]] = {}
-        for outcome in outcomes:
-            where = json.dumps(dict(outcome.cell.configuration), sort_keys=True)
-            self._results.setdefault(where, {})[outcome.cell.seed] = outcome.result
-
-    def of(self, quantity: str, **configuration: Any) -> dict[int, float]:
-        """Give one quantity of every seed of a configuration; nothing where none was fitted."""
-        found = self._results.get(json.dumps(configuration, sort_keys=True), {})
-        return {seed: result[quantity] for seed, result in sorted(found.items())}
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,20 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from comparing import Mean, Series, markdown, mean, paired, share, variants_table, verdict
+from comparing import (
+    Mean,
+    Results,
+    Series,
+    configuration,
+    markdown,
+    mean,
+    paired,
+    share,
+    variants_table,
+    verdict,
+)
 from fits import data_file, file_print, shifted, standardised, timed_fit
-from kept import LongBenchmark, Results, numbers, words
+from kept import LongBenchmark, numbers, words
 from measuring import Measurement
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LassoCV
@@ -87,11 +98,6 @@ def cells(given: argparse.Namespace) -> list[Cell]:
     ]
 
 
-def configuration(data: str, method: str, budget: int | None = None, variant: str = "raw") -> dict[str, Any]:
-    """Describe a fit but for its split."""
-    return {"data": data, "variant": variant, "method": method, "budget": budget}
-
-
 def fingerprint(cell: Cell) -> str:
     """Tell one state of the files from another."""
     published = cell["method"] == "published"
@@ -138,9 +144,7 @@ class Comparison:
         self.published = self._against(results.of("rmse", **configuration(data, "published")))
         self.lasso = self._against(results.of("rmse", **configuration(data, "lasso")))
         self.pruned = self._against(results.of("rmse", **configuration(data, "pruned", budget)), ahead=True)
-        spent = results.of("cpu", **configuration(data, "ours", budget))
-        ours, dense = paired(spent, results.of("cpu", **configuration(data, "dense")))
-        self.times = float(ours.sum() / dense.sum()) if ours.size else None
+        self.times = results.times(configuration(data, "ours", budget), configuration(data, "dense"))
 
     def _against(self, theirs: Series, ahead: bool = False) -> tuple[bool | None, Mean]:
         """Say whether ours is ahead of theirs, or no worse than theirs plus one standard error of theirs."""
@@ -196,7 +200,7 @@ def tables(results: Results, given: argparse.Namespace) -> list[str]:
             [found.row() for found in comparisons(results, given)],
             "Ours beside the bars, RMSE and processor time",
         ),
-        variants(results, given)[0],
+        variants_table(results, "rmse", VARIANTS, given)[0],
     ]
 
 
@@ -215,20 +219,6 @@ def scores_table(results: Results, given: argparse.Namespace) -> str:
             rows.append((data, splits, *(mean(series.values()) for series in found)))
     heads = [method if budget is None else f"{method} {budget}" for method, budget in columns]
     return markdown(("data", "splits", *heads), rows, "RMSE, mean over splits and its standard error")
-
-
-def variants(results: Results, given: argparse.Namespace) -> tuple[str, list[bool]]:
-    """Compare each variant with the raw data."""
-
-    def by_variant(quantity: str, data: str, budget: int) -> dict[str, dict[int, float]]:
-        return {v: results.of(quantity, **configuration(data, "ours", budget, v)) for v in VARIANTS}
-
-    rows = (
-        ((data, str(budget)), by_variant("rmse", data, budget), by_variant("nonzeros", data, budget))
-        for data in given.data
-        for budget in given.budgets
-    )
-    return variants_table(rows, ("data", "budget"))
 
 
 def bars(results: Results, given: argparse.Namespace) -> list[Measurement]:
@@ -253,7 +243,7 @@ def bars(results: Results, given: argparse.Namespace) -> list[Measurement]:
         if times:
             what = f"budget {budget}, processor time over the dense network's, the largest of {len(times)}"
             found.append(Measurement(what, max(times), TIME_BAR, detail={"times": times}))
-    equal = variants(results, given)[1]
+    equal = variants_table(results, "rmse", VARIANTS, given)[1]
     if equal:
         what = "scores that a variant of the data changes by more than 0.5 %"
         found.append(Measurement(what, equal.count(False), 0, f"of {len(equal)}"))
