@@ -90,12 +90,12 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str =
     if not rows:
         return ""
     text = [list(columns), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(cells[column]) for cells in text) for column in range(len(columns))]
+    widths = [max(3, *(len(cells[column]) for cells in text)) for column in range(len(columns))]
     head, *body = (
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)) + " |"
         for cells in text
     )
-    rule = "| " + " | ".join("-" * max(width, 3) for width in widths) + " |"
+    rule = "| " + " | ".join("-" * width for width in widths) + " |"
     return "\n".join(([f"**{title}**", ""] if title else []) + [head, rule, *body])
 
 
