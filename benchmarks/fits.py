@@ -75,7 +75,7 @@ def timed_fit(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
 def warm_up() -> None:
     """Fit something small, so that what is loaded at first use falls on no fit that is timed."""
     X = np.random.default_rng(0).standard_normal((60, 2))
-    SparseMLPRegressor(budget=4, hidden=2, random_state=0).fit(X, np.abs(X[:, 0]))
+    timed_fit(SparseMLPRegressor(budget=4, hidden=2, random_state=0), X, np.abs(X[:, 0]))
 
 
 def nonzeros(model: Any) -> int | None:

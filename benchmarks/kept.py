@@ -72,12 +72,7 @@ class LongBenchmark:
 
     def main(self, description: str | None, arguments: Sequence[str] | None = None) -> int:
         """Run what was asked for and is not done yet, and print the tables."""
-        parser = argparse.ArgumentParser(
-            description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
-        self.options(parser)
-        add_shared_options(parser)
-        given = parser.parse_args(arguments)
+        given = self.parser(description).parse_args(arguments)
         file = CellFile(given.out / f"{self.name}.jsonl")
         try:
             cells = self.cells(given)
@@ -93,15 +88,29 @@ class LongBenchmark:
         return SOME_FAILED if any(not done(outcome) for outcome in chosen(file, cells)) else 0
 
     def measurements(self, options: Options) -> list[Measurement]:
-        """Run what is not done yet, for the table of all benchmarks; `quick` takes a few cells."""
-        parser = argparse.ArgumentParser()
-        self.options(parser)
-        add_shared_options(parser)
-        given = parser.parse_args(self.quick if options.quick else ())
-        given.threads = options.threads
+        """Run what is not done yet, for the table of all benchmarks.
+
+        `quick` takes a few cells. The threads are those of the command itself, so that both keep the same.
+        """
+        given = self.parser().parse_args(self.quick if options.quick else ())
         file, cells = CellFile(given.out / f"{self.name}.jsonl"), self.cells(given)
         self.run(file, cells, given)
+        failed = [outcome for outcome in chosen(file, cells) if not done(outcome)]
+        if failed:
+            raise RuntimeError(f"{len(failed)} of {len(cells)} fits failed; the first: {line(failed[0])}")
         return self.bars(self.results(file, given), given)
+
+    def parser(self, description: str | None = None) -> argparse.ArgumentParser:
+        """Make the parser of the command line: its own choices, then those that all have."""
+        parser = argparse.ArgumentParser(
+            description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        self.options(parser)
+        parser.add_argument("--fresh", action="store_true", help="forget the chosen fits, no others, first")
+        parser.add_argument("--table", action="store_true", help="print what is kept; fit nothing")
+        parser.add_argument("--out", type=Path, default=FOLDER, help="folder of results")
+        parser.add_argument("--threads", type=positive, default=1, help="threads of every fit (default 1)")
+        return parser
 
     def run(self, file: CellFile, cells: Sequence[Cell], given: argparse.Namespace) -> None:
         """Fit the cells that have no result for their data yet, and append each one to the file."""
@@ -140,14 +149,6 @@ class LongBenchmark:
         """Read what is kept of the chosen data, of all methods."""
         cells = self.cells(argparse.Namespace(**{**vars(given), **self.shown}))
         return Results(filter(done, chosen(file, cells)))
-
-
-def add_shared_options(parser: argparse.ArgumentParser) -> None:
-    """Add what every long benchmark can be told."""
-    parser.add_argument("--fresh", action="store_true", help="forget the chosen fits, and only those, first")
-    parser.add_argument("--table", action="store_true", help="print the tables of what is kept; fit nothing")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of results (default %(default)s)")
-    parser.add_argument("--threads", type=positive, default=1, help="threads of every fit (default 1)")
 
 
 def identity(cell: Cell) -> str:
@@ -196,11 +197,10 @@ def remarks(outcomes: Sequence[Outcome], asked: int) -> list[str]:
         said.append(f"{len(failed)} of {asked} fits failed; the first: {line(failed[0])}")
     if len(outcomes) < asked:
         said.append(f"{asked - len(outcomes)} of {asked} fits are not run yet.")
-    ours = {o.environment.get("source") for o in outcomes if o.cell.configuration.get("method") == "ours"}
-    if len(ours) > 1:
-        said.append(
-            f"Fits of ours come from {len(ours)} states of the source; --fresh --methods ours makes them one."
-        )
+    ours = [o for o in outcomes if o.cell.configuration.get("method", "ours") == "ours"]
+    sources = {outcome.environment.get("source") for outcome in ours}
+    if len(sources) > 1:
+        said.append(f"Fits of ours come from {len(sources)} states of the source; --fresh makes them one.")
     return said
 
 
