@@ -143,7 +143,8 @@ class LongBenchmark:
         results = self.results(file, given)
         met = [cells_of_measurement(row) for row in self.bars(results, given)]
         parts = [*self.tables(results, given), markdown(("bar", "measured", "asked", "met"), met)]
-        return "\n\n".join([part for part in parts if part] + remarks(chosen(file, cells), len(cells)))
+        written = [part for part in parts if part] or ["Nothing of ours to compare yet."]
+        return "\n\n".join(written + remarks(chosen(file, cells), len(cells)))
 
     def results(self, file: CellFile, given: argparse.Namespace) -> Results:
         """Read what is kept of the chosen data, of all methods."""
