@@ -46,9 +46,10 @@ def refuse_all_but_numbers(name: str, values: Any) -> None:
     thresher.errors.DataError: column 1 of X holds text ('4'), but a network computes with numbers. Convert...
     """
     for column, entries in _columns_in_doubt(values):
-        found = next((entry for entry in entries if isinstance(entry, EVERY_TYPE)), None)
-        if found is None:
+        # Types first: a set of them is an order of magnitude faster than a look at every entry.
+        if not any(issubclass(kind, EVERY_TYPE) for kind in set(map(type, entries))):
             continue
+        found = next(entry for entry in entries if isinstance(entry, EVERY_TYPE))
         what, advice = next((what, advice) for kinds, what, advice in NOT_NUMBERS if isinstance(found, kinds))
         shown = repr(found[:QUOTED]) if isinstance(found, (str, bytes, bytearray)) else str(found)
         where = name if column is None else f"column {column!r} of {name}"
