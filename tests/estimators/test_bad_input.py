@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -327,6 +328,44 @@ def test_continuous_labels_are_refused() -> None:
 def test_impossible_class_weights_are_refused(class_weight: Any) -> None:
     with pytest.raises(ValueError, match="class_weight"):
         fit(SparseMLPClassifier, X, class_weight=class_weight)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", "c"], [3, 7, 9]], ids=str)
+@pytest.mark.parametrize("by", ["rows", "class", "both"])
+def test_weights_that_drop_a_class_are_refused_naming_it(names: list[Any], by: str) -> None:
+    y = np.array(names)[np.arange(60) % len(names)]
+    weight = np.where((y == names[1]) & (np.arange(60) < (30 if by == "both" else 60)), 0.0, 1.0)
+    class_weight = {names[0]: 2.0, names[1]: 0.0}
+    model = SparseMLPClassifier(**SMALL, class_weight=None if by == "rows" else class_weight)
+    with pytest.raises(DataError, match=f"leave class {names[1]!r} without any weight"):
+        model.fit(X, y, None if by == "class" else weight)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", "c"]], ids=str)
+def test_one_row_of_weight_is_enough_for_a_class(names: list[str]) -> None:
+    y = np.array(names)[np.arange(60) % len(names)]
+    weight = np.where(y == "b", 0.0, 1.0)
+    weight[1] = 1.0
+    assert_sound(SparseMLPClassifier(**SMALL).fit(X, y, weight))
+
+
+@pytest.mark.filterwarnings("ignore:no input reaches an output")
+def test_targets_of_many_classes_take_rows_times_classes_only() -> None:
+    classes = 30_000
+    model = SparseMLPClassifier(20, 2, random_state=0)
+    tracemalloc.start()
+    model.partial_fit(X, np.arange(60) % 20 * 1_000, classes=np.arange(classes))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * 8 * 60 * classes < 8 * classes**2 / 40
+    assert_sound(model, budget=20)
+
+
+def test_targets_that_cannot_fit_are_refused_naming_the_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.estimators.mlp.machine_memory", lambda: 28_000)
+    with pytest.raises(MemoryLimitError, match=r"60 rows of 30 classes need 14,400 bytes.*28,000 in all"):
+        fit(SparseMLPClassifier, X, np.arange(60) % 30)
+    assert_sound(fit(SparseMLPClassifier, X, np.arange(60) % 29))
 
 
 @both
