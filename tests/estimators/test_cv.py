@@ -8,11 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from problems import normal
 from sklearn.base import clone
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit, TimeSeriesSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from thresher import SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
+from thresher import SparseMLPClassifier, SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
 from thresher.data.planted import planted
 from thresher.errors import BudgetError, DataError, ParameterError
 from thresher.estimators.choosing import BUDGETS, budgets_to_try, choose
@@ -84,9 +87,9 @@ def test_the_same_seed_gives_the_same_path(problem: Any) -> None:
 
 def test_default_budgets_follow_rows_and_weights(problem: Any) -> None:
     shape = problem.X.shape
-    assert budgets_to_try("auto", 2, shape) == [budget for budget in BUDGETS if budget <= 19]
-    assert budgets_to_try("auto", 100, shape)[-1] == 50
-    assert budgets_to_try("auto", 100, (5, shape[1])) == [2]
+    assert budgets_to_try("auto", (2,), shape) == [budget for budget in BUDGETS if budget <= 19]
+    assert budgets_to_try("auto", (100,), shape)[-1] == 50
+    assert budgets_to_try("auto", (100,), (5, shape[1])) == [2]
 
 
 def test_sparse_rows_give_the_same_path(problem: Any) -> None:
@@ -114,6 +117,53 @@ def test_folds_may_be_the_users_own(cv: Any, problem: Any) -> None:
     assert model.scores_.shape == (1, 2 if isinstance(cv, list) else 3)
 
 
+@pytest.mark.parametrize("rule", ["one_se", "best"])
+def test_one_split_is_enough(rule: str, problem: Any) -> None:
+    rows = np.where(np.arange(300) < 200, -1, 0)
+    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=PredefinedSplit(rows), rule=rule, max_iter=20)
+    model.set_params(random_state=0).fit(problem.X, problem.y)
+    assert model.scores_.shape == (2, 1)
+    # One score has no spread, so nothing but the best is within it.
+    assert model.standard_errors_.tolist() == [0, 0]
+    assert model.budget_ == model.best_budget_ == 6
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("scoring", [None, "r2"])
+def test_one_row_left_out_is_scored_against_the_spread_of_all(targets: int, scoring: Any) -> None:
+    problem = planted(n=14, d=3, hidden=1, budget=2, seed=1)
+    y = problem.y if targets == 1 else np.column_stack([problem.y, problem.X[:, 0] ** 2])
+    model = SparseMLPRegressorCV([2, 4], 2, cv=LeaveOneOut(), scoring=scoring, max_iter=5, random_state=0)
+    model.fit(problem.X, y)
+    assert model.scores_.shape == (2, 14)
+    left_out = [
+        SparseMLPRegressor(4, 2, max_iter=5, random_state=0)
+        .fit(problem.X[kept], y[kept])
+        .predict(problem.X[out])
+        for kept, out in LeaveOneOut().split(problem.X)
+    ]
+    assert model.mean_scores_[1] == pytest.approx(r2_score(y, np.concatenate(left_out)))
+
+
+def test_targets_that_do_not_vary_may_be_left_out_one_by_one() -> None:
+    model = SparseMLPRegressorCV([2], 2, cv=LeaveOneOut(), max_iter=2, random_state=0)
+    assert model.fit(np.arange(6.0)[:, None], np.full(6, 2.5)).scores_ == pytest.approx(np.ones((1, 6)))
+
+
+def test_one_row_left_out_is_classified() -> None:
+    X = np.linspace(-1, 1, 8)[:, None]
+    model = SparseMLPClassifierCV([2], 2, cv=LeaveOneOut(), max_iter=5, random_state=0).fit(X, X[:, 0] > 0)
+    assert set(model.scores_.ravel()) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("budgets", ["auto", [2, 4], {2, 4}, np.array([2, 4])], ids=str)
+@pytest.mark.parametrize("hidden", [[3, 2], (3, 2), np.int64(3)], ids=str)
+def test_layers_may_be_a_list_and_budgets_any_collection(hidden: Any, budgets: Any, problem: Any) -> None:
+    model = SparseMLPRegressorCV(budgets, hidden, cv=2, max_iter=1, random_state=0)
+    model.fit(problem.X[:20], problem.y[:20])
+    assert model.network_.hidden == ((3,) if hidden == 3 else (3, 2))
+
+
 def test_another_measure_may_choose(problem: Any) -> None:
     model = SparseMLPRegressorCV(
         [3], hidden=2, cv=2, scoring="neg_mean_absolute_error", max_iter=5, random_state=0
@@ -139,15 +189,46 @@ def test_ctrl_c_ends_the_whole_path(problem: Any, monkeypatch: pytest.MonkeyPatc
         ({"budgets": []}, ParameterError, "budgets is empty"),
         ({"budgets": [3, 0]}, BudgetError, "budget=0"),
         ({"rule": "two_se"}, ParameterError, "must be one of one_se, best"),
+        ({"budgets": 5}, ParameterError, r"budgets=5, .* budgets=\[5\]"),
+        ({"budgets": None}, ParameterError, "budgets=None"),
+        ({"budgets": b"5"}, ParameterError, "budgets=b'5'"),
         ({"cv": 1}, ParameterError, "needs 2 folds"),
+        ({"cv": []}, DataError, "no folds"),
+        ({"cv": [(np.arange(200), [])]}, DataError, "fold 1 .* 0 to score"),
+        ({"cv": [([], np.arange(200))]}, DataError, "fold 1 .* 0 rows to fit"),
+        ({"cv": [(np.arange(200), np.arange(200, 301))]}, DataError, "fold 1 .* 300 rows"),
+        ({"hidden": [3, 0]}, ParameterError, "hidden="),
+        ({"hidden": "3"}, ParameterError, "hidden='3'"),
         ({"solver": "papr"}, ParameterError, "Did you mean 'paper'"),
+        ({"scoring": ["r2", "max_error"]}, ParameterError, "scoring="),
+        ({"callback": 3}, ParameterError, "callback=3"),
     ],
 )
-def test_bad_parameters_are_explained(
-    parameters: dict[str, Any], error: type, message: str, problem: Any
+def test_bad_parameters_are_explained_before_any_fit(
+    parameters: dict[str, Any], error: type, message: str, problem: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(SparseMLPRegressor, "fit", lambda *_: pytest.fail("a fit was begun"))
     with pytest.raises(error, match=message):
         SparseMLPRegressorCV(**parameters).fit(problem.X, problem.y)
+
+
+def test_a_fold_without_a_second_class_is_refused_before_any_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparseMLPClassifier, "fit", lambda *_: pytest.fail("a fit was begun"))
+    with pytest.raises(DataError, match=r"fold 3 .* one class only, 'no'"):
+        SparseMLPClassifierCV([2], cv=LeaveOneOut()).fit(normal(4, 2), ["no", "no", "yes", "no"])
+
+
+def test_a_measure_that_is_undefined_is_refused_at_its_first_score() -> None:
+    told: list[dict[str, Any]] = []
+    model = SparseMLPRegressorCV(
+        [2], 2, cv=LeaveOneOut(), scoring="d2_absolute_error_score", max_iter=2, callback=told.append
+    )
+    with (
+        pytest.warns(UndefinedMetricWarning),
+        pytest.raises(DataError, match="'d2_absolute_error_score' gives nan on fold 1, whose 1 row"),
+    ):
+        model.fit(normal(8, 2), np.arange(8.0))
+    assert told == []
 
 
 def test_too_few_rows_are_refused() -> None:

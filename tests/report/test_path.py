@@ -67,3 +67,10 @@ def test_a_path_of_one_budget_can_be_drawn() -> None:
 def test_a_path_that_was_not_fitted_is_refused() -> None:
     with pytest.raises(NotFittedError):
         plot_path(SparseMLPRegressorCV())
+
+
+def test_one_fold_of_equal_scores_can_be_drawn() -> None:
+    alike = path([2, 4], [1.0, 1.0], chosen=2, scores_=np.ones((2, 1)), standard_errors_=np.zeros(2))
+    (axes,) = plot_path(alike).axes
+    assert axes.get_ylim()[0] < 1 < axes.get_ylim()[1]
+    assert "the only fold" in [text.get_text() for text in axes.get_legend().get_texts()]

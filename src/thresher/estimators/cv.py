@@ -7,14 +7,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import check_scoring
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from thresher.errors import ParameterError
-from thresher.estimators.choosing import RULES, budgets_to_try, choose, splitter, walk
+from thresher.errors import DataError, ParameterError
+from thresher.estimators.choosing import (
+    RULES,
+    budgets_to_try,
+    choose,
+    folds_of,
+    scorer_of,
+    standard_errors,
+    walk,
+)
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
-from thresher.estimators.parameters import seed_of
+from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
 
 
@@ -75,21 +82,30 @@ class _BudgetPath(Predictor):
         """
         if self.rule not in RULES:
             raise ParameterError(f"rule={self.rule!r}, but it must be one of {', '.join(RULES)}.")
+        if self.callback is not None and not callable(self.callback):
+            raise ParameterError(f"callback={self.callback!r}, but it must be a function or None.")
         seed = seed_of(self.random_state)
-        budgets = budgets_to_try(self.budgets, self.hidden, rows.shape)
-        scorer = check_scoring(self._new(seed), scoring=self.scoring)
-        folds = list(splitter(self.cv, y, seed, classifier).split(rows, y))
+        settings = check_parameters(self._new(seed))
+        budgets = budgets_to_try(self.budgets, settings.widths, rows.shape)
+        folds = folds_of(self.cv, rows, y, seed, classifier)
+        scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
         scores = np.empty((len(budgets), len(folds)))
         nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
         for fold, (train, test) in enumerate(folds):
             for place, model in walk(self._new(seed), rows[train], y[train], budgets):
-                scores[place, fold] = scorer(model, rows[test], y[test])
+                score = scorer(model, rows[test], y[test])
+                if not np.isfinite(score):
+                    raise DataError(
+                        f"scoring={self.scoring!r} gives {score} on fold {fold + 1}, whose {len(test)} "
+                        f"row{'s' * (len(test) > 1)} it cannot measure. Use larger folds or another measure."
+                    )
+                scores[place, fold] = score
                 nonzeros[place, fold] = model.nonzeros_
                 self._tell(budgets[place], fold, len(folds), scores[place, fold])
         self.budgets_, self.scores_ = np.array(budgets), scores
         self.mean_nonzeros_ = nonzeros.mean(axis=1)
         self.mean_scores_ = scores.mean(axis=1)
-        self.standard_errors_ = scores.std(axis=1, ddof=1) / np.sqrt(len(folds))
+        self.standard_errors_ = standard_errors(scores)
         chosen, best = choose(self.mean_scores_, self.standard_errors_, self.rule)
         self.budget_, self.best_budget_ = budgets[chosen], budgets[best]
         for place, model in walk(self._new(seed), X, y, budgets[chosen:]):
@@ -120,9 +136,12 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
     cv : int, splitter or iterable
         Folds: a number of shuffled ones, or anything that scikit-learn splits by.
     scoring : str or callable, optional
-        What to choose by, as scikit-learn names it; by default R2, and accuracy for classes.
+        What to choose by, as scikit-learn names it; by default R2, and accuracy for classes. One row has no
+        R2 of its own, so where a fold holds a single row (as with ``LeaveOneOut``) errors are compared with
+        the variance of all targets: the mean score is then the R2 of the predictions of all folds together.
     rule : {"one_se", "best"}
-        "one_se" takes the smallest budget within one standard error of the best; "best" the best itself.
+        "one_se" takes the smallest budget within one standard error of the best; "best" the best itself. A
+        single split (as with ``PredefinedSplit``) gives no standard error, and both take the best.
     solver, bias, alpha, batch_size, max_iter, memory_limit
         As in :class:`SparseMLPRegressor`, for every fit.
     random_state : int, RandomState or None

@@ -13,11 +13,12 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from thresher.errors import DataError, ParameterError
+from thresher.errors import DataError, MemoryLimitError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.parameters import check_parameters
 from thresher.estimators.predicting import ClassPredictor, refuse_one_class
 from thresher.estimators.training import Settings
+from thresher.memory import machine_memory
 from thresher.objective.losses import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.solvers.loop import Record
 
@@ -225,6 +226,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         y : array of shape (n,)
             Labels of two classes or more: numbers, strings or booleans.
         sample_weight : array of shape (n,), optional
+            Every class needs a row of some weight.
 
         Returns
         -------
@@ -238,6 +240,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         loss, settings = self._loss(len(encoder.classes_), settings)
         codes = encoder.transform(y)
         weight = self._weights(sample_weight, X, y)
+        _refuse_weightless_classes(weight, codes, encoder.classes_)
         trained = self._train(X, _targets(codes, len(encoder.classes_)), weight, loss, settings, labels=codes)
         self.classes_ = encoder.classes_
         self._keep(trained, settings, classes=self.classes_, link=_link(loss))
@@ -310,9 +313,32 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         return balance if weight is None else weight * balance
 
 
+def _refuse_weightless_classes(weight: np.ndarray | None, codes: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse weights that drop every row of a class: the network could never predict it."""
+    if weight is None:
+        return
+    without = np.flatnonzero(np.bincount(codes, weight, len(classes)) == 0)
+    if len(without):
+        raise DataError(
+            f"the weights leave class {classes[without].tolist()[0]!r} without any weight, but a classifier "
+            "learns every class in y. Give its rows some sample_weight and class_weight, or leave them out."
+        )
+
+
 def _targets(codes: np.ndarray, classes: int) -> np.ndarray:  # (n,) or (n, classes)
     """Turn classes into what the losses compare with: 0 and 1, or one column for each class."""
-    return codes.astype(np.float64) if classes == 2 else np.eye(classes)[codes]
+    if classes == 2:
+        return codes.astype(np.float64)
+    needed, present = 8 * len(codes) * classes, machine_memory()
+    if present is not None and needed > present // 2:
+        raise MemoryLimitError(
+            f"{len(codes):,} rows of {classes:,} classes need {needed:,} bytes for their targets alone, but "
+            f"this machine has {present:,} in all. Merge rare classes, or pass fewer rows at a time to "
+            "partial_fit."
+        )
+    targets = np.zeros((len(codes), classes))
+    targets[np.arange(len(codes)), codes] = 1
+    return targets
 
 
 def _link(loss: Loss) -> str:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from thresher.errors import DataError
+from thresher.estimators.inputs import refuse_all_but_numbers
 from thresher.network import Network
 
 # Types of numbers that are read as they are; anything else becomes float64.
@@ -26,7 +27,10 @@ class Predictor(BaseEstimator):
         return tags
 
     def _validated(self, X: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
-        """Check X and y without copying X: integers and float16 stay, anything else becomes float64."""
+        """Check X and y without copying X: integers and float16 stay, other numbers become float64."""
+        refuse_all_but_numbers("X", X)
+        if numeric:
+            refuse_all_but_numbers("y", y)
         X, y = validate_data(
             self,
             X,
@@ -42,6 +46,7 @@ class Predictor(BaseEstimator):
 
     def _checked_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self, "network_")
+        refuse_all_but_numbers("X", X)
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=KEPT)
 
     @property

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from thresher.memory import machine_memory
 from thresher.versions import versions
 
 # The versions that a number can depend on; those of all packages go into the record of the sweep.
@@ -34,7 +35,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": _processor(),
         "cores": cores(),
-        "memory_bytes": _memory(),
+        "memory_bytes": machine_memory(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 
@@ -67,10 +68,3 @@ def _processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine() or "unknown"
-
-
-def _memory() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None

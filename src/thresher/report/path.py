@@ -44,7 +44,8 @@ def plot_path(path: Any) -> Figure:
     chosen, best = (int(np.flatnonzero(budgets == budget)[0]) for budget in (path.budget_, path.best_budget_))
     figure, (axes,) = new_figure(7.0, 4.4)
     axes.plot(budgets, path.scores_, color=GREY, lw=0.6, alpha=0.5)
-    axes.plot([], [], color=GREY, lw=0.6, label=f"each of {path.scores_.shape[1]} folds")
+    folds = path.scores_.shape[1]
+    axes.plot([], [], color=GREY, lw=0.6, label=f"each of {folds} folds" if folds > 1 else "the only fold")
     bars: dict[str, Any] = {"color": BLUE, "marker": "o", "ms": 5, "lw": 2, "capsize": 3, "elinewidth": 1.2}
     axes.errorbar(budgets, means, yerr=errors, label="mean and its standard error", **bars)
     axes.axhline(means[best] - errors[best], color=GREY, ls="--", lw=1, label="best, less one standard error")
@@ -84,4 +85,5 @@ def _limit(axes: Any, means: np.ndarray, errors: np.ndarray, scores: np.ndarray)
     room = max(high - low, 1e-3)
     bottom, top = max(float(scores.min()), low - 0.3 * room), min(float(scores.max()), high + 0.3 * room)
     # Below everything there is room for the legend.
-    axes.set_ylim(bottom - 0.4 * (top - bottom), top + 0.08 * (top - bottom))
+    span = max(top - bottom, 1e-3)
+    axes.set_ylim(bottom - 0.4 * span, top + 0.08 * span)
