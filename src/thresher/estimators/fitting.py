@@ -3,104 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from thresher.errors import DataError, InterruptedFitWarning, warn_user
-from thresher.estimators.layering import TrainedLayers, train_layers
+from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
 from thresher.estimators.predicting import Predictor
-from thresher.estimators.training import LARGEST, Settings, Trained, train
+from thresher.estimators.train import LARGEST, Rows, Settings, Trained, solver_of, train
 from thresher.network import Network
-from thresher.objective.losses import Loss
+from thresher.objective.loss import Loss
 from thresher.progress import Progress
-from thresher.solvers.chain import ChainIHT
-from thresher.solvers.joint import Joint
+from thresher.solvers.auto import Auto
 from thresher.solvers.loop import INTERRUPTED, Record, Status
 
 
+@dataclass(eq=False, repr=False)
 class SparseMLP(Predictor):
-    """What the regressor and the classifier share."""
+    """What the regressor and the classifier share; :class:`SparseMLPRegressor` explains the parameters."""
 
-    def __init__(
-        self,
-        budget: int = 100,
-        hidden: int | tuple[int, ...] = 100,
-        *,
-        solver: Any = "auto",
-        bias: bool | None = None,
-        scale: bool | None = None,
-        alpha: float | None = None,
-        batch_size: int | str | None = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-15,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        update_gates_every: int = 1,
-        memory_limit: int | str = "64MB",
-        device: str = "cpu",
-        dtype: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-        warm_start: bool = False,
-        callback: Callable[[Record], object] | None = None,
-    ) -> None:
-        self.budget = budget
-        self.hidden = hidden
-        self.solver = solver
-        self.bias = bias
-        self.scale = scale
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.tol = tol
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.update_gates_every = update_gates_every
-        self.memory_limit = memory_limit
-        self.device = device
-        self.dtype = dtype
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.callback = callback
+    budget: int = 100
+    hidden: int | tuple[int, ...] = 100
+    _: KW_ONLY
+    solver: Any = "auto"
+    loss: Any = "auto"
+    bias: bool | None = None
+    scale: bool | None = None
+    alpha: float | None = None
+    batch_size: int | str | None = "auto"
+    max_iter: int = 200
+    tol: float = 1e-15
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    update_gates_every: int = 1
+    memory_limit: int | str = "64MB"
+    device: str = "cpu"
+    dtype: str = "auto"
+    tuning: Any = None
+    random_state: Any = None
+    verbose: bool | int = False
+    warm_start: bool = False
+    callback: Callable[[Record], object] | None = None
 
     def _train(
-        self,
-        X: Any,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        loss: Loss,
-        settings: Settings,
-        labels: np.ndarray | None = None,
-        start: Network | None = None,
-    ) -> Trained | TrainedLayers:
+        self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None
+    ) -> Trained:
         """Split off a validation part if asked, run the solver under a progress bar, keep what it says."""
-        refuse_extreme_weights(weight)
+        refuse_extreme_weights(rows.weight)
+        self._refuse_options(settings, outputs, rows.weight)
         held_out = None
         if self.early_stopping:
-            X, y, weight, held_out = self._split(X, y, weight, labels, settings.seed)
+            rows, held_out = self._split(rows, settings.seed)
         if start is None and self.warm_start:
-            start = self._continued(X, y, settings)
-        layered = y.ndim > 1 or len(settings.widths) > 1 or isinstance(settings.solver, (Joint, ChainIHT))
-        training: Any = train_layers if layered else train
-        if layered and y.ndim == 1:
-            y = y[:, None]
-            held_out = None if held_out is None else (held_out[0], held_out[1][:, None], held_out[2])
+            start = self._continued(rows, outputs, settings)
         with Progress(settings.max_iter, shown=bool(self.verbose)) as progress:
 
             def report(record: Record) -> object:
                 progress.update(record)
                 return self.callback(record) if self.callback is not None else None
 
-            trained: Trained | TrainedLayers = training(
-                X, y, weight, loss, settings, start=start, held_out=held_out, callback=report
-            )
+            trained = train(rows, outputs, loss, settings, start=start, held_out=held_out, callback=report)
         if trained.solution.status is INTERRUPTED:
             warn_user(
                 "the fit was interrupted; the best network found so far is kept. Fit again with "
@@ -109,56 +74,67 @@ class SparseMLP(Predictor):
             )
         return trained
 
-    def _train_part(
-        self,
-        X: Any,
-        y: np.ndarray,
-        weight: np.ndarray | None,
-        loss: Loss,
-        settings: Settings,
-    ) -> Trained | TrainedLayers:
+    def _refuse_options(self, settings: Settings, outputs: int, weight: np.ndarray | None) -> None:
+        """Refuse options that the solver would ignore."""
+        solver = solver_of(settings, outputs)
+        default = {name: field.default for name, field in self.__dataclass_fields__.items()}
+        asked = {
+            "early_stopping": self.early_stopping,
+            "warm_start": self.warm_start,
+            "tol": self.tol != default["tol"],
+            "callback": self.callback is not None,
+            "sample_weight": weight is not None,
+        }
+        ignored = [name for name, given in asked.items() if given and name not in solver.needs.options]
+        if ignored:
+            raise ParameterError(
+                f"{' and '.join(ignored)} came, but {type(solver).__name__}, which solver={self.solver!r} "
+                f"stands for on a network of {len(settings.hidden)} hidden layers and {outputs} outputs, "
+                "cannot honour that. Leave it out, or use solver='auto'."
+            )
+
+    def _train_part(self, rows: Rows, outputs: int, loss: Loss, settings: Settings) -> Trained:
         """Go through some rows once, from the network there is: room for new weights, then back to budget."""
         parts = getattr(self, "parts_seen_", 0)
-        start = self._continued(X, y, settings)
+        start = self._continued(rows, outputs, settings)
         if start is None:
             parts = 0
-        solver = Joint(batch_size=settings.batch_size, passes=1, seed=settings.seed + parts)
+        solver = Auto(settings.batch_size, 1, settings.seed + parts, settings.tuning, settings.alpha, True)
         self.parts_seen_ = parts + 1
-        return self._train(X, y, weight, loss, replace(settings, solver=solver, max_iter=1), start=start)
+        return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 
-    def _split(
-        self, X: Any, y: np.ndarray, weight: np.ndarray | None, labels: np.ndarray | None, seed: int
-    ) -> tuple[Any, np.ndarray, np.ndarray | None, tuple[Any, np.ndarray, np.ndarray | None]]:
-        """Set rows aside for early stopping, keeping the shares of the classes."""
-        if labels is not None and np.unique(labels, return_counts=True)[1].min() < 2:
-            labels = None
-        rows = np.arange(len(y))
+    def _split(self, rows: Rows, seed: int) -> tuple[Rows, Rows]:
+        """Set rows aside for early stopping, keeping the shares of the classes; rows that weigh nothing stay."""
+        codes = rows.y.dtype.kind in "iu" or rows.classes
+        labels = rows.y[:, 0] if codes and np.unique(rows.y, return_counts=True)[1].min() > 1 else None
+        counted = np.arange(len(rows.y)) if rows.weight is None else np.flatnonzero(rows.weight > 0)
         try:
             kept, out = train_test_split(
-                rows, test_size=self.validation_fraction, random_state=seed, stratify=labels
+                counted,
+                test_size=self.validation_fraction,
+                random_state=seed,
+                stratify=None if labels is None else labels[counted],
             )
         except ValueError as error:
             raise DataError(
-                f"early_stopping needs rows to set aside, but {len(y)} rows cannot be split with "
+                f"early_stopping needs rows to set aside, but {len(counted)} rows cannot be split with "
                 f"validation_fraction={self.validation_fraction}: {error} Use early_stopping=False or more "
                 "rows."
             ) from error
-        kept.sort()
-        part = None if weight is None else weight[kept]
-        return X[kept], y[kept], part, (X[out], y[out], None if weight is None else weight[out])
+        return rows.take(np.sort(kept)), rows.take(out)
 
-    def _continued(self, X: Any, y: np.ndarray, settings: Settings) -> Network | None:
+    def _continued(self, rows: Rows, outputs: int, settings: Settings) -> Network | None:
         """Give the network of the last fit if it has the right shape."""
         network: Network | None = getattr(self, "network_", None)
-        shape = X.shape[1], settings.widths, 1 if y.ndim == 1 else y.shape[1]
+        shape = rows.X.shape[1], settings.hidden, outputs
         fits = network is not None and (network.inputs, network.hidden, network.outputs) == shape
         return network if fits else None
 
-    def _keep(self, trained: Trained | TrainedLayers, settings: Settings, **links: Any) -> None:
+    def _keep(self, trained: Trained, settings: Settings, **links: Any) -> None:
         solution = trained.solution
         names = getattr(self, "feature_names_in_", None)
         features = None if names is None else tuple(str(name) for name in names)
-        self.network_ = Network(trained.layers, features=features, **links)
+        self.network_ = Network(trained.layers, direct=trained.direct, features=features, **links)
         self.status_ = solution.status
         if settings.budget >= trained.size:
             self.status_ = Status(
@@ -176,6 +152,12 @@ class SparseMLP(Predictor):
         """The weights of each layer, written out."""
         check_is_fitted(self, "network_")
         return self.network_.coefs
+
+    @property
+    def direct_coef_(self) -> np.ndarray:
+        """The weights of direct connections from inputs to outputs, written out: (inputs, outputs)."""
+        check_is_fitted(self, "network_")
+        return self.network_.direct_coef
 
     @property
     def intercepts_(self) -> list[np.ndarray]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,27 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from thresher.errors import DataError, MemoryLimitError, ParameterError
+from thresher.errors import DataError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.parameters import check_parameters
 from thresher.estimators.predicting import ClassPredictor, refuse_one_class
-from thresher.estimators.training import Settings
-from thresher.memory import machine_memory
-from thresher.objective.losses import CrossEntropy, Logistic, Loss, SquaredError
-from thresher.solvers.loop import Record
+from thresher.estimators.train import Rows, Settings
+from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, Poisson, SquaredError
+
+LOSSES: dict[str, Callable[[], Loss]] = {
+    "auto": SquaredError,
+    "squared": SquaredError,
+    "huber": Huber,
+    "poisson": Poisson,
+}
 
 
+@dataclass(eq=False, repr=False)
 class SparseMLPRegressor(RegressorMixin, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for regression.
 
-    The network is trained sparse: while it searches, the default solver holds at most 20 times the budget in
-    weights (or a quarter of a megabyte, where that is more), whatever the size of the network.
+    The network is trained sparse: the default solver never holds more than a multiple of the budget (ten times,
+    twenty in exact recovery, or a quarter of a megabyte where that is more), whatever the size of the network.
 
     Parameters
     ----------
@@ -37,6 +43,10 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         Neurons in the hidden layer, or in each of several; one budget is shared by all layers.
     solver : {"auto", "paper"} or solver object
         "auto" is the best this library knows; "paper" is appendix A of the paper to the letter.
+    loss : {"auto", "squared", "huber", "poisson"} or Loss
+        What is minimised: the squared error ("auto"), Huber's loss for targets with outliers, the Poisson
+        deviance for counts (predictions are exp of the output), or an object like those of
+        :mod:`thresher.objective.loss`.
     bias : bool, optional
         Whether neurons may have biases, which count like any weight. By default they may, except with
         "paper".
@@ -44,9 +54,8 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         Whether columns are scaled to unit size inside (the fitted network takes raw inputs all the same). By
         default they are, except with "paper".
     alpha : float, optional
-        L2 penalty on the weights of scaled columns, beside a sum over rows. By default 0 for a squared error
-        and 1 for the logistic loss, whose weights would grow without end on data that can be separated. On 50
-        to 2,000 rows of two classes the default solver may choose ten times as much, by cross-validation.
+        L2 penalty on the weights of scaled columns (not on biases), beside a sum over rows, in units of the
+        target's spread. By default the default solver chooses it on rows that it holds out.
     batch_size : int, "auto" or None
         Rows of a minibatch; None takes all rows at once.
     max_iter : int
@@ -68,6 +77,8 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         Where to compute.
     dtype : {"auto", "float32", "float64"}
         Precision while training; "auto" takes float64 for small problems.
+    tuning : Tuning, optional
+        The constants of the default solver, :class:`thresher.solvers.auto.Tuning`.
     random_state : int, RandomState or None
         Seed of everything random.
     verbose : bool
@@ -115,9 +126,9 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         -------
         self
         """
-        X, y, settings = self._prepared(X, y)
-        trained = self._train(X, y, checked_weights(sample_weight, X), SquaredError(), settings)
-        self._keep(trained, settings)
+        rows, loss, settings = self._prepared(X, y, sample_weight)
+        trained = self._train(rows, rows.y.shape[1], loss, settings)
+        self._keep(trained, settings, link=loss.link)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseMLPRegressor:
@@ -125,19 +136,25 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
 
         Parameters are those of :meth:`fit`; `max_iter` and `solver` play no part.
         """
-        X, y, settings = self._prepared(X, y, reset=not hasattr(self, "network_"))
-        trained = self._train_part(X, y, checked_weights(sample_weight, X), SquaredError(), settings)
-        self._keep(trained, settings)
+        rows, loss, settings = self._prepared(X, y, sample_weight, reset=not hasattr(self, "network_"))
+        trained = self._train_part(rows, rows.y.shape[1], loss, settings)
+        self._keep(trained, settings, link=loss.link)
         return self
 
-    def _prepared(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, np.ndarray, Settings]:
+    def _prepared(
+        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Rows, Loss, Settings]:
         settings = check_parameters(self)
+        loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
         X, y = self._validated(X, y, numeric=True, reset=reset)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
-        return X, np.asarray(y, dtype=np.float64), settings
+        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        loss.check(y)
+        return Rows(X, y, checked_weights(sample_weight, X)), loss, settings
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for two or more classes.
 
@@ -166,56 +183,7 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
     (True, True)
     """
 
-    def __init__(
-        self,
-        budget: int = 100,
-        hidden: int | tuple[int, ...] = 100,
-        *,
-        solver: Any = "auto",
-        loss: str = "auto",
-        bias: bool | None = None,
-        scale: bool | None = None,
-        alpha: float | None = None,
-        batch_size: int | str | None = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-15,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        class_weight: Any = None,
-        update_gates_every: int = 1,
-        memory_limit: int | str = "64MB",
-        device: str = "cpu",
-        dtype: str = "auto",
-        random_state: Any = None,
-        verbose: bool | int = False,
-        warm_start: bool = False,
-        callback: Callable[[Record], object] | None = None,
-    ) -> None:
-        super().__init__(
-            budget,
-            hidden,
-            solver=solver,
-            bias=bias,
-            scale=scale,
-            alpha=alpha,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            tol=tol,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            update_gates_every=update_gates_every,
-            memory_limit=memory_limit,
-            device=device,
-            dtype=dtype,
-            random_state=random_state,
-            verbose=verbose,
-            warm_start=warm_start,
-            callback=callback,
-        )
-        self.loss = loss
-        self.class_weight = class_weight
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseMLPClassifier:
         """Train a network.
@@ -237,13 +205,14 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)
         refuse_one_class(encoder.classes_)
-        loss, settings = self._loss(len(encoder.classes_), settings)
+        loss = self._loss(len(encoder.classes_), settings)
         codes = encoder.transform(y)
         weight = self._weights(sample_weight, X, y)
         _refuse_weightless_classes(weight, codes, encoder.classes_)
-        trained = self._train(X, _targets(codes, len(encoder.classes_)), weight, loss, settings, labels=codes)
+        rows = Rows(X, _targets(codes, loss), weight, classes=True)
+        trained = self._train(rows, _outputs(encoder.classes_), loss, settings)
         self.classes_ = encoder.classes_
-        self._keep(trained, settings, classes=self.classes_, link=_link(loss))
+        self._keep(trained, settings, classes=self.classes_, link=loss.link)
         return self
 
     def partial_fit(
@@ -262,11 +231,11 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         X, y = self._validated(X, y, numeric=False, reset=not hasattr(self, "network_"))
         check_classification_targets(y)
         self._take_classes(classes, y)
-        loss, settings = self._loss(len(self.classes_), settings)
+        loss = self._loss(len(self.classes_), settings)
         codes = np.searchsorted(self.classes_, y)
-        targets = _targets(codes, len(self.classes_))
-        trained = self._train_part(X, targets, self._weights(sample_weight, X, y), loss, settings)
-        self._keep(trained, settings, classes=self.classes_, link=_link(loss))
+        rows = Rows(X, _targets(codes, loss), self._weights(sample_weight, X, y), classes=True)
+        trained = self._train_part(rows, _outputs(self.classes_), loss, settings)
+        self._keep(trained, settings, classes=self.classes_, link=loss.link)
         return self
 
     def _take_classes(self, classes: Any, y: np.ndarray) -> None:
@@ -287,23 +256,21 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
                 f"{self.classes_!r}. Give all labels there."
             )
 
-    def _loss(self, classes: int, settings: Settings) -> tuple[Loss, Settings]:
-        """Choose what is minimised; logarithmic losses get a penalty, or weights could grow for ever."""
+    def _loss(self, classes: int, settings: Settings) -> Loss:
+        """Choose what is minimised."""
+        if not isinstance(self.loss, str):
+            return self.loss
         if classes > 2:
             if self.loss == "squared":
                 raise ParameterError(
                     f"loss='squared' compares one output with 0.5, but y holds {classes} classes. Use "
                     "loss='auto'."
                 )
-            loss: Loss = CrossEntropy()
-        else:
-            # One weight leaves none for a bias, and the squared error has its threshold built in.
-            threshold_needed = settings.solver == "paper" or settings.budget == 1
-            squared = self.loss == "squared" or (self.loss == "auto" and threshold_needed)
-            loss = SquaredError() if squared else Logistic()
-        if not loss.quadratic and self.alpha is None and settings.solver != "paper":
-            settings = replace(settings, alpha=1.0)
-        return loss, settings
+            return CrossEntropy(classes)
+        # One weight leaves none for a bias, and the squared error has its threshold built in.
+        threshold_needed = settings.solver == "paper" or settings.budget == 1
+        squared = self.loss == "squared" or (self.loss == "auto" and threshold_needed)
+        return SquaredError() if squared else Logistic()
 
     def _weights(self, sample_weight: Any, X: Any, y: np.ndarray) -> np.ndarray | None:
         weight = checked_weights(sample_weight, X)
@@ -325,23 +292,10 @@ def _refuse_weightless_classes(weight: np.ndarray | None, codes: np.ndarray, cla
         )
 
 
-def _targets(codes: np.ndarray, classes: int) -> np.ndarray:  # (n,) or (n, classes)
-    """Turn classes into what the losses compare with: 0 and 1, or one column for each class."""
-    if classes == 2:
-        return codes.astype(np.float64)
-    needed, present = 8 * len(codes) * classes, machine_memory()
-    if present is not None and needed > present // 2:
-        raise MemoryLimitError(
-            f"{len(codes):,} rows of {classes:,} classes need {needed:,} bytes for their targets alone, but "
-            f"this machine has {present:,} in all. Merge rare classes, or pass fewer rows at a time to "
-            "partial_fit."
-        )
-    targets = np.zeros((len(codes), classes))
-    targets[np.arange(len(codes)), codes] = 1
-    return targets
+def _targets(codes: np.ndarray, loss: Loss) -> np.ndarray:  # (n, 1)
+    """Turn classes into what the losses compare with: codes, or the numbers 0 and 1."""
+    return (codes.astype(np.int64) if loss.link == "softmax" else codes.astype(np.float64))[:, None]
 
 
-def _link(loss: Loss) -> str:
-    if loss.quadratic:
-        return "identity"
-    return "logistic" if isinstance(loss, Logistic) else "softmax"
+def _outputs(classes: np.ndarray) -> int:
+    return 1 if len(classes) == 2 else len(classes)

@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 
 from thresher.errors import ParameterError
-from thresher.estimators.training import Settings
+from thresher.estimators.train import Settings
 from thresher.linear.budget import check_budget
+from thresher.solvers.auto import Tuning
+
+# What a regressor and a classifier can be asked to minimise, and what an object that says it must have.
+LOSSES = (("auto", "squared", "huber", "poisson"), ("auto", "logistic", "squared"))
+PARTS_OF_LOSS = ("link", "quadratic", "value", "slope", "scaled", "constant", "check")
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
@@ -40,11 +45,15 @@ def check_parameters(estimator: Any) -> Settings:
             f"solver={estimator.solver!r}, but it must be 'auto', 'paper' or a solver object.{hint}"
         )
     elif not isinstance(estimator.solver, str):
-        require("solver", hasattr(estimator.solver, "step"), "'auto', 'paper' or a solver object")
+        require(
+            "solver",
+            all(hasattr(estimator.solver, part) for part in ("needs", "init", "step", "stop", "rescue")),
+            "'auto', 'paper' or a solver object with needs, init, step, stop and rescue",
+        )
     for name in ("bias", "scale"):
         require(name, getattr(estimator, name) in (None, True, False), "True, False or None")
-    alpha = 0.0 if estimator.alpha is None else estimator.alpha
-    require("alpha", _real(alpha) and alpha >= 0, "a number of 0 or more, or None")
+    alpha = estimator.alpha
+    require("alpha", alpha is None or (_real(alpha) and alpha >= 0), "a number of 0 or more, or None")
     batch = estimator.batch_size
     require(
         "batch_size",
@@ -62,8 +71,19 @@ def check_parameters(estimator: Any) -> Settings:
     require("memory_limit", memory is not None, "a number of bytes or a size such as '64MB'")
     require("device", estimator.device == "cpu", "'cpu', the only device this version computes on")
     require("dtype", estimator.dtype in ("auto", "float32", "float64"), "'auto', 'float32' or 'float64'")
-    if hasattr(estimator, "loss"):
-        require("loss", estimator.loss in ("auto", "logistic", "squared"), "'auto', 'logistic' or 'squared'")
+    allowed = LOSSES[hasattr(estimator, "class_weight")]
+    named = " or ".join(repr(name) for name in allowed)
+    loss = estimator.loss
+    require(
+        "loss",
+        loss in allowed if isinstance(loss, str) else all(hasattr(loss, part) for part in PARTS_OF_LOSS),
+        f"{named}, or a loss object with {', '.join(PARTS_OF_LOSS)}",
+    )
+    require(
+        "tuning",
+        estimator.tuning is None or isinstance(estimator.tuning, Tuning),
+        "a thresher.solvers.auto.Tuning, or None; the tuning of one phase is one of its fields",
+    )
     require("callback", estimator.callback is None or callable(estimator.callback), "a function or None")
     if problems:
         raise ParameterError(" ".join(problems))
@@ -74,7 +94,7 @@ def check_parameters(estimator: Any) -> Settings:
         solver=estimator.solver,
         bias=estimator.bias,
         scale=estimator.scale,
-        alpha=float(alpha),
+        alpha=None if alpha is None else float(alpha),
         batch_size=_batch_size(batch, estimator.solver),
         max_iter=int(estimator.max_iter),
         tol=float(estimator.tol),
@@ -83,6 +103,7 @@ def check_parameters(estimator: Any) -> Settings:
         dtype=estimator.dtype,
         seed=seed_of(estimator.random_state),
         patience=patience,
+        tuning=estimator.tuning or Tuning(),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +16,7 @@ from thresher.errors import DataError, MemoryLimitError, NoPathWarning, warn_use
 from thresher.estimators.units import Units, from_network, to_layers
 from thresher.linear.budget import check_budget, keep_largest
 from thresher.linear.vector import SparseVector
+from thresher.memory import machine_memory
 from thresher.network import Layer, Network
 from thresher.objective.data import Data, standard_columns
 from thresher.objective.gated import GatedOperator
@@ -84,6 +84,12 @@ class Rows:
     X: Any
     y: np.ndarray
     weight: np.ndarray | None = None
+    classes: bool = False
+
+    def take(self, rows: np.ndarray) -> Rows:
+        """Give some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.X[rows], self.y[rows], weight, self.classes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +128,7 @@ def train(
     callback : callable, optional
         Called with each record; a true answer stops the run.
     """
-    solver = _solver(settings, len(settings.hidden), outputs)
+    solver = solver_of(settings, outputs)
     widths = (rows.X.shape[1], *settings.hidden, outputs)
     layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
     budget = check_budget(settings.budget, layout.size)
@@ -156,18 +162,16 @@ def train(
     history = [in_raw_units(record) for record in solution.history]
     point = _constant_if_cut_off(objective, _point(solution.w, solution.signs, objective), budget)
     layers, direct = to_layers(point, layout, units)
-    return Trained(
-        layers, direct, replace(solution, loss=solution.loss * unit, history=history), layout.size
-    )
+    return Trained(layers, direct, replace(solution, loss=solution.loss * unit, history=history), layout.size)
 
 
-def _solver(settings: Settings, hidden_layers: int, outputs: int) -> Solver:
+def solver_of(settings: Settings, outputs: int) -> Solver:
     """Give the solver object behind a name; an IHT is completed with what an estimator needs."""
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
     if settings.solver == "auto":
         return Auto(settings.batch_size, settings.max_iter, settings.seed, settings.tuning, settings.alpha)
     if settings.solver == "paper":
-        if hidden_layers > 1:
+        if len(settings.hidden) > 1:
             return Layerwise(batch, settings.update_gates_every, settings.seed)
         if outputs > 1:
             return ChainIHT(batch, settings.seed)
@@ -189,6 +193,11 @@ def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver) -> Units:
     mean = np.average(rows.y, axis=0, weights=rows.weight)
     middle = mean if centred else np.zeros(targets)
     spread = np.sqrt(np.average(np.square(rows.y - middle), axis=0, weights=rows.weight))
+    if not loss.quadratic and centred:
+        # Outliers move neither a median nor a median deviation.
+        middle = np.median(rows.y, axis=0)
+        robust = 1.4826 * np.median(np.abs(rows.y - middle), axis=0)
+        spread = np.where(robust > 0, robust, spread)
     flat = ~(spread > 1e-12 * np.abs(mean)) | ~np.isfinite(spread)
     return Units(columns, middle, np.where(flat, np.maximum(np.abs(mean), 1e-300) ** flat, spread), centred)
 
@@ -271,8 +280,8 @@ def _judge(objective: Relu, held_out: Rows, units: Units) -> Callable[[Iterate],
 def refuse_if_too_large(widths: tuple[int, ...], budget: int) -> None:
     """Refuse sizes that cannot fit into this machine's memory, before anything is allocated."""
     needed = 48 * sum(widths[1:]) + 64 * budget
-    present = memory()
-    if needed > present:
+    present = machine_memory()
+    if present is not None and needed > present:
         raise MemoryLimitError(
             f"hidden={widths[1:-1]} and budget={budget:,} need at least {needed:,} bytes, but this machine "
             f"has {present:,}. Use a smaller hidden or budget."
@@ -291,14 +300,6 @@ def refuse_overflow(name: str, values: Any, squared: bool) -> None:
             f"{name} holds {largest:.3g}, but numbers beyond {allowed:.0g} overflow in float32. Scale {name} "
             "to the order of 1."
         )
-
-
-def memory() -> int:
-    """Give the bytes of this machine's memory, or what it could have where that is not known."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 2**36
 
 
 def precision(settings: Settings, multiplications: int) -> torch.dtype:

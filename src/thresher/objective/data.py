@@ -214,7 +214,7 @@ def _origins(X: Any, share: np.ndarray) -> np.ndarray:  # (d,)
     for column in range(d):
         values, place = np.unique(some[:, column], return_inverse=True)
         held = np.bincount(place, weights=counts)
-        if 1 < len(values) and held.max() >= COMMON:
+        if len(values) > 1 and held.max() >= COMMON:
             origin[column] = values[held.argmax()]
     return origin
 

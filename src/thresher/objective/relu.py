@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -54,15 +55,25 @@ class Pass:
 
 
 class Running:
-    """The weights held at a point, as a network that can be run forwards and backwards."""
+    """The weights held at a point, as a network that can be run forwards and backwards.
+
+    What depends on the support alone is worked out once, and serves other values on it as well: see `at`.
+    """
 
     def __init__(self, layout: Layout, point: Point, absolute: bool = False) -> None:
         self.layout, self.absolute = layout, absolute
-        self.values, self.signs = point.w.values, point.signs
+        self.point, self.values, self.signs = point, point.w.values, point.signs
+        self.penalised = ~layout.is_bias(point.w.indices)
         self.slices = layout.split(point.w.indices)
         self.blocks = [
             Block(layout, number, point.w.indices[part]) for number, part in enumerate(self.slices)
         ]
+
+    def at(self, values: Tensor) -> Running:
+        """Give the network of other values on the same support."""
+        other = copy(self)
+        other.point, other.values = self.point.with_values(values), values
+        return other
 
     def forward(self, X: Tensor) -> Pass:
         """Run some rows through the network."""
@@ -196,23 +207,28 @@ class Relu:
         """Say which positions the penalty applies to."""
         return ~self.layout.is_bias(indices)
 
-    def value(self, point: Point) -> float:
+    def value(self, at: Point | Running) -> float:
         """Give the objective on all rows."""
-        running = self.run(point)
+        running = at if isinstance(at, Running) else self.run(at)
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
             output = running.forward(batch.X).output
             return ((self.loss.value(output, batch.y) * batch.share).sum(),)
 
         (total,) = self.data.total(each, self._width)
-        return float(total) + self.penalty(point)
+        return float(total) + self.penalty(running)
 
-    def penalty(self, point: Point) -> float:
+    def row_values(self, point: Point) -> Tensor:  # (rows,)
+        """Give the loss of every row by itself."""
+        running = self.run(point)
+        chunks = self.data.chunks(self._width)
+        return torch.cat([self.loss.value(running.forward(part.X).output, part.y) for part in chunks])
+
+    def penalty(self, running: Running) -> float:
         """Give what the penalty adds."""
         if not self.alpha:
             return 0.0
-        squares = point.w.values.double().square() * self.penalised(point.w.indices)
-        return 0.5 * self.alpha * float(squares.sum())
+        return 0.5 * self.alpha * float((running.values.double().square() * running.penalised).sum())
 
     @property
     def _width(self) -> int:
@@ -260,13 +276,13 @@ class Relu:
             top.offer(start, block)
         return top.result()
 
-    def curvature(self, point: Point, rough: bool = False) -> tuple[Tensor, Tensor]:
+    def curvature(self, at: Point | Running, rough: bool = False) -> tuple[Tensor, Tensor]:
         """Give the matrix of second derivatives and the gradient on the support, both in float64.
 
         The matrix is that of Gauss and Newton, ``J' H J`` with J the derivatives of the outputs and H the
         curvature of the loss; a `rough` one comes from products in float32.
         """
-        running, outputs = self.run(point), self.layout.widths[-1]
+        running, outputs = at if isinstance(at, Running) else self.run(at), self.layout.widths[-1]
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.forward(batch.X)
@@ -278,11 +294,10 @@ class Relu:
             matrix = sum((part @ part.T for part in parts[1:]), parts[0] @ parts[0].T)
             return matrix, gradient
 
-        H, g = self.data.total(each, outputs * point.w.nonzeros)
+        H, g = self.data.total(each, outputs * running.values.numel())
         if self.alpha:
-            penalised = self.penalised(point.w.indices)
-            H.diagonal().add_(self.alpha * penalised)
-            g += self.alpha * penalised * point.w.values.double()
+            H.diagonal().add_(self.alpha * running.penalised)
+            g += self.alpha * running.penalised * running.values.double()
         return H, g
 
     def closed(self, indices: Tensor) -> Tensor:

@@ -244,7 +244,9 @@ def run(
             elif since >= patience:
                 status = STALLED
             else:
-                status = iterate.status or solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
+                status = (
+                    iterate.status or solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
+                )
     except KeyboardInterrupt:
         status = INTERRUPTED
     if not best.kept or best.w.nonzeros == 0:

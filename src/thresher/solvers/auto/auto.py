@@ -8,23 +8,20 @@ under a falling budget. The winner is fitted on all rows and cleaned of what doe
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
 
-from thresher.linear.budget import keep_largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.clean import cleaned
 from thresher.solvers.auto.falling import Falling
-from thresher.solvers.auto.judge import Candidate, Judge, judges_of
+from thresher.solvers.auto.judge import Candidate, Judge, chosen, judges_of
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.subset import Subset, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import grown, linear, pruned
-from thresher.solvers.auto.wide import alternating
 from thresher.solvers.loop import FINISHED, Iterate, Needs, Start, Status
 
 Way = Callable[[Judge, int], Iterator[Candidate]]
@@ -46,6 +43,8 @@ class Auto:
         Every constant.
     alpha : float, optional
         The L2 penalty beside a sum over rows; None lets the judge choose.
+    incremental : bool
+        Whether rows are a part of those there are, so that one training from the start given is all.
     """
 
     batch_size: int | str | None = "auto"
@@ -53,6 +52,7 @@ class Auto:
     seed: int = 0
     tuning: Tuning = field(default_factory=Tuning)
     alpha: float | None = None
+    incremental: bool = False
 
     @property
     def needs(self) -> Needs:
@@ -125,14 +125,16 @@ class Search:
             ways.append(lambda judge, fold: linear(judge, self.budget, self.alphas, self.tuning))
         if whole.layout.layers == 2:
             ways.append(lambda judge, fold: grown(judge, self.budget, self.alphas, self.tuning))
-        ways.append(lambda judge, fold: pruned(judge, self.budget, self.alphas, self.seed + fold, self.tuning))
+        ways.append(
+            lambda judge, fold: pruned(judge, self.budget, self.alphas, self.seed + fold, self.tuning)
+        )
         for way in ways:
             for fold, judge in enumerate(judges):
                 for candidate in way(judge, fold):
                     self.tried.append(candidate)
                     self.passes += judge.share * self.tuning.judge.pass_share
                     yield self._candidate(candidate)
-        return self._chosen()
+        return chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
 
     def _large(self, start: Start | None) -> Iterator[Iterate]:
         """Train by minibatches under a falling budget, then remove the rest by Newton's method."""
@@ -155,33 +157,16 @@ class Search:
             elif self.passes < falling.passes:
                 yield self._iterate(point, objective.value(point), "training")
         plain = replace_budget(falling, self.budget).cut(point)
-        candidates = [Candidate("training", measured(objective, plain), alpha, 0.0, ("training",))]
+        found = [measured(objective, plain)]
         if ends:
             few = objective.to(torch.float64)
             wide = measured(few, falling.cut(point).to(torch.float64))
-            fit = shrink(few, wide, self.budget, self.tuning.newton)
-            candidates.append(Candidate("training", fit, alpha, 0.0, ("newton",)))
-        for candidate in candidates:
-            candidate = replace(candidate, score=candidate.fit.value)
-            self.tried.append(candidate)
-            yield self._candidate(candidate)
-        return min(self.tried, key=lambda one: one.score)
-
-    def _chosen(self) -> Candidate:
-        """Choose the settings with the least mean score over folds, then the best candidate found with them."""
-        groups: dict[tuple, list[Candidate]] = defaultdict(list)
-        for candidate in self.tried:
-            groups[candidate.key].append(candidate)
-        most = max(len(group) for group in groups.values())
-        full = {key: group for key, group in groups.items() if len(group) == most}
-        mean = {key: sum(one.score for one in group) / most for key, group in full.items()}
-        margin = self.tuning.linear.margin
-        weighed = {key: score if key[0] != "linear" else margin * score for key, score in mean.items()}
-        least = min(weighed.values())
-        equal = self.tuning.judge.equal
-        near = [key for key, score in weighed.items() if score <= least + equal * abs(least) + 1e-20]
-        key = min(near, key=lambda one: (min(part.nonzeros for part in full[one]), weighed[one]))
-        return min(full[key], key=lambda one: one.score)
+            found.append(shrink(few, wide, self.budget, self.tuning.newton))
+        one = torch.ones(1, dtype=torch.float64)
+        for number, fit in enumerate(found):
+            self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, (number,)))
+            yield self._candidate(self.tried[-1])
+        return min(self.tried, key=lambda candidate: candidate.score)
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""
@@ -201,12 +186,18 @@ class Search:
     def _refitted(self, objective: Relu, best: Candidate) -> Fit:
         point = best.fit.point
         return refit(
-            objective, Fit(point, objective.value(point)), self.tuning.judge.steps, self.tuning.newton, rough=False
+            objective,
+            Fit(point, objective.value(point)),
+            self.tuning.judge.steps,
+            self.tuning.newton,
+            rough=False,
         )
 
     def _story(self, best: Candidate, fit: Fit) -> str:
-        scores = {way: min(one.score for one in self.tried if one.way == way) for way in
-                  dict.fromkeys(one.way for one in self.tried)}
+        scores = {
+            way: min(one.score for one in self.tried if one.way == way)
+            for way in dict.fromkeys(one.way for one in self.tried)
+        }
         others = ", ".join(f"{way} {score:.4g}" for way, score in scores.items())
         return f"the best of all ways was '{best.way}' with {fit.nonzeros} nonzeros (scores: {others})."
 
@@ -217,7 +208,14 @@ class Search:
         )
 
     def _iterate(
-        self, point: Point, loss: float, way: str, *, kept: bool = True, score: float | None = None, **record: float
+        self,
+        point: Point,
+        loss: float,
+        way: str,
+        *,
+        kept: bool = True,
+        score: float | None = None,
+        **record: float,
     ) -> Iterate:
         passes = min(self.passes, self.solver.passes - 1e-9)
         told = {"way": way, **record} if score is None else {"way": way, "score": score, **record}

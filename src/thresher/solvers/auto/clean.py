@@ -62,7 +62,7 @@ def _straightened(objective: Relu, point: Point) -> Point:
     layout, w = objective.layout, point.w
     if not layout.direct or layout.layers != 2 or not layout.bias:
         return point
-    (low, _), = _extremes(objective, point)
+    ((low, _),) = _extremes(objective, point)
     parts = layout.split(w.indices)
     neuron, feature = layout.pairs(w.indices[parts[0]], 0)
     values = w.values[parts[0]]

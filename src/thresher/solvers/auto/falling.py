@@ -20,7 +20,7 @@ from thresher.objective.data import Batch
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.adam import Adam, AdamSchedule, train
 from thresher.solvers.auto.tuning import FallingTuning
-from thresher.solvers.auto.wide import alternating, scattered_start
+from thresher.solvers.auto.wide import scattered_start
 
 # Stands for a gradient that has not been seen yet, so that magnitudes alone decide.
 NEVER = 1e-30
@@ -133,7 +133,10 @@ class Falling:
         layout = self.objective.layout
         old, second = adam.indices[kept], adam.second[kept]
         indices = self.objective.closed(torch.cat([old, fresh]).unique())
-        values, first = torch.zeros(indices.numel(), dtype=second.dtype), torch.zeros(indices.numel()).to(second)
+        values, first = (
+            torch.zeros(indices.numel(), dtype=second.dtype),
+            torch.zeros(indices.numel()).to(second),
+        )
         moments = torch.zeros_like(values)
         for there, here in zip(layout.split(old), layout.split(indices), strict=True):
             if second[there].numel():

@@ -7,8 +7,7 @@ there are, direct connections, and new neurons that read one input, with their k
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.newton import Fit
@@ -25,8 +27,8 @@ class Candidate:
         The network.
     alpha : float
         The penalty it was found under, beside a sum over rows.
-    score : float
-        Less is better.
+    losses, shares : tensors of shape (rows,)
+        What each row that it was scored on loses, and counts.
     place : tuple
         Where on its way it was found, the same for every fold.
     finish : callable, optional
@@ -36,9 +38,15 @@ class Candidate:
     way: str
     fit: Fit
     alpha: float
-    score: float
+    losses: Tensor
+    shares: Tensor
     place: tuple[Any, ...]
     finish: Callable[[Relu], Fit] | None = None
+
+    @property
+    def score(self) -> float:
+        """The mean loss on the rows that it was scored on: less is better."""
+        return float((self.losses * self.shares).sum())
 
     @property
     def nonzeros(self) -> int:
@@ -77,7 +85,39 @@ class Judge:
         finish: Callable[[Relu], Fit] | None = None,
     ) -> Candidate:
         """Score what a way found."""
-        return Candidate(way, fit, alpha, self.unseen.value(fit.point), place, finish)
+        losses, shares = self.unseen.row_values(fit.point), self.unseen.data.share.double()
+        return Candidate(way, fit, alpha, losses, shares, place, finish)
+
+
+def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candidate:
+    """Choose settings by their mean score over folds, then the best candidate found with them.
+
+    Settings whose scores differ from the best by less than `errors` standard errors of that difference, row by
+    row, are as good: of those the strongest penalty wins, and then the fewest nonzeros. Linear models are
+    preferred to networks unless these score below `margin` of what they do.
+    """
+    groups: dict[tuple[Any, ...], list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        groups[candidate.key].append(candidate)
+    most = max(len(group) for group in groups.values())
+    full = [group for group in groups.values() if len(group) == most]
+    losses = [torch.cat([one.losses for one in group]) for group in full]
+    shares = torch.cat([one.shares for one in full[0]]) / most
+    scores = [float((loss * shares).sum()) for loss in losses]
+    weighed = [
+        score * (margin if group[0].way == "linear" else 1.0)
+        for score, group in zip(scores, full, strict=True)
+    ]
+    best = min(range(len(full)), key=lambda number: weighed[number])
+    near = []
+    for number, group in enumerate(full):
+        difference = losses[number] - losses[best]
+        mean = float((difference * shares).sum())
+        spread = float(((difference - mean).square() * shares.square()).sum()) ** 0.5
+        if number == best or (weighed[number] - weighed[best] <= errors * spread):
+            near.append(group)
+    group = min(near, key=lambda one: (-one[0].alpha, min(part.nonzeros for part in one)))
+    return min(group, key=lambda one: one.score)
 
 
 def judges_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> list[Judge]:

@@ -67,7 +67,9 @@ def l1_fit(objective: Relu, penalty: float, start: Model | None, tuning: LinearT
             if ahead <= at + linear + 0.5 * curvature * square + 1e-12 * abs(at):
                 break
             curvature *= 2
-        change = float((trial.weights - model.weights).abs().max() + (trial.constant - model.constant).abs().max())
+        change = float(
+            (trial.weights - model.weights).abs().max() + (trial.constant - model.constant).abs().max()
+        )
         following = 0.5 * (1 + (1 + 4 * momentum**2) ** 0.5)
         pull = (momentum - 1) / following
         if ahead + penalty * float(weights.abs().sum()) > value:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from thresher.errors import DataError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Point, Relu, Running
 from thresher.solvers.auto.tuning import NewtonTuning
 
 
@@ -41,43 +41,45 @@ def measured(objective: Relu, point: Point) -> Fit:
 
 def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bool = True) -> Fit:
     """Take damped Newton steps on the support while they help."""
-    damping = tuning.damping
+    if fit.nonzeros == 0:
+        return fit
+    running, value, damping = objective.run(fit.point), fit.value, tuning.damping
     for _ in range(steps):
-        if fit.nonzeros == 0 or fit.value == 0:
+        if value == 0:
             break
-        better, damping = _step(objective, fit, damping, tuning, rough)
+        better, lower, damping = _step(objective, running, value, damping, tuning, rough)
         if better is None:
             break
-        helped = better.value < (1 - tuning.helps) * fit.value
-        fit = better
+        helped = lower < (1 - tuning.helps) * value
+        running, value = better, lower
         if not helped:
             break
-    return fit
+    return Fit(running.point, value)
 
 
 def _step(
-    objective: Relu, fit: Fit, damping: float, tuning: NewtonTuning, rough: bool
-) -> tuple[Fit | None, float]:
+    objective: Relu, running: Running, value: float, damping: float, tuning: NewtonTuning, rough: bool
+) -> tuple[Running | None, float, float]:
     """Find a damping with which the objective falls, little where that served last time."""
-    H, g = objective.curvature(fit.point, rough)
+    H, g = objective.curvature(running, rough)
     if not math.isfinite(float(H.sum())):
         raise DataError(
             "training met numbers that are not finite, because the values of X or y are too large or too "
             "small to compute with. Scale them to the order of 1."
         )
-    w, diagonal = fit.point.w, H.diagonal().clone()
+    diagonal = H.diagonal().clone()
     floor = 1e-12 * float(diagonal.mean()) + 1e-300
     while damping <= tuning.most_damping:
         damped = H.clone()
         damped.diagonal().add_(damping * diagonal + floor)
         triangle, failed = torch.linalg.cholesky_ex(damped)
         if int(failed) == 0:
-            point = fit.point.with_values(w.values - torch.cholesky_solve(g[:, None], triangle)[:, 0])
-            value = objective.value(point)
-            if value < fit.value:
-                return Fit(point, value), max(tuning.least_damping, damping / 10)
+            trial = running.at(running.values - torch.cholesky_solve(g[:, None], triangle)[:, 0])
+            lower = objective.value(trial)
+            if lower < value:
+                return trial, lower, max(tuning.least_damping, damping / 10)
         damping *= 10
-    return None, tuning.damping
+    return None, value, tuning.damping
 
 
 def removal(H: Tensor, values: Tensor, free: Tensor, count: int, ridge: float) -> Tensor:

@@ -51,7 +51,7 @@ class GrowTuning:
     exchanges: tuple[float, ...] = (0.5, 0.25)
     # Which of the penalties are tried: the first, counted from 0, and how many.
     first_alpha: int = 1
-    alphas: int = 2
+    alphas: int = 1
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class LinearTuning:
     """Linear models along a path of L1 penalties."""
 
     # The penalty falls by this factor, down to this share of the one that leaves nothing.
-    fall: float = 0.75
+    fall: float = 0.6
     least: float = 3e-3
     # Steps at one penalty, the change of a weight (as a share of the largest) that ends them, and the
     # curvature that the first step assumes.
@@ -156,16 +156,17 @@ class JudgeTuning:
     # Most rows that candidates are searched on: a multiple of the budget, and at least so many.
     rows_each: float = 40.0
     rows: int = 5000
-    # Scores within this share of the best count as equal: then the fewest nonzeros win.
-    equal: float = 0.002
+    # Scores within so many standard errors of the best, row by row, count as equal: then the strongest penalty
+    # wins, and the fewest nonzeros.
+    errors: float = 0.5
     # Penalties that are tried where the user leaves it open, beside a sum over rows, in units of the target.
-    squared: tuple[float, ...] = (0.01, 0.3, 3.0, 20.0)
-    classes: tuple[float, ...] = (0.1, 1.0, 5.0)
+    squared: tuple[float, ...] = (0.01, 0.5, 10.0)
+    classes: tuple[float, ...] = (0.1, 1.0, 10.0)
     # Newton steps of the last fit on all rows.
     steps: int = 12
     # Sizes below the budget that are tried: each as a share of the one before, how many, and the least.
-    ladder: float = 0.5
-    sizes: int = 4
+    ladder: float = 0.4
+    sizes: int = 3
     smallest: int = 2
     # Different parts of the rows that are held out in turn, where there are fewer rows than this.
     folds: int = 2

@@ -132,7 +132,9 @@ def _scattered(
     fan = np.bincount(neuron, minlength=neurons)[neuron]
     values = random.standard_normal(count) * np.sqrt(2 / np.maximum(1, fan))
     values[feature == layout.inputs[block]] = 0
-    return layout.position(block, torch.from_numpy(neuron), torch.from_numpy(feature)), torch.from_numpy(values)
+    return layout.position(block, torch.from_numpy(neuron), torch.from_numpy(feature)), torch.from_numpy(
+        values
+    )
 
 
 def distinct(random: np.random.Generator, size: int, count: int) -> np.ndarray:
