@@ -60,7 +60,8 @@ class Data:
     ----------
     X : array or sparse matrix of shape (n, d)
         Never changed.
-    y : tensor of shape (n, targets)
+    y : tensor of shape (n, targets), optional
+        Nothing by default, which is what an operator needs.
     weight : tensor of shape (n,), optional
         Sample weights; one for each row by default.
     columns : Columns, optional
@@ -74,7 +75,7 @@ class Data:
     def __init__(
         self,
         X: Any,
-        y: Tensor,
+        y: Tensor | None = None,
         weight: Tensor | None = None,
         columns: Columns | None = None,
         dtype: torch.dtype = torch.float32,
@@ -82,6 +83,7 @@ class Data:
     ) -> None:
         self.X = X.tocsr() if scipy.sparse.issparse(X) else X
         self.rows, self.columns = X.shape
+        y = torch.zeros(self.rows, 0) if y is None else y
         self.targets = y.to(dtype) if y.is_floating_point() else y
         self.weight = weight
         self.amount = float(self.rows if weight is None else weight.double().sum())
@@ -136,8 +138,12 @@ class Data:
         assert sums is not None
         return sums
 
+    def chunk_rows(self, width: int) -> int:
+        """Give the rows of a chunk for which `width` numbers each stay in cache."""
+        return max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+
     def _spans(self, width: int) -> Iterator[tuple[int, int]]:
-        size = max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+        size = self.chunk_rows(width)
         for start in range(0, self.rows, size):
             yield start, min(start + size, self.rows)
 
