@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,6 +46,10 @@ class MatrixOperator(Operator):
         """Give the norm of every column."""
         for start in range(0, self.size, self.block):
             yield start, self.matrix[:, start : start + self.block].norm(dim=0)
+
+    def take(self, rows: np.ndarray) -> MatrixOperator:
+        """Restrict to some rows."""
+        return MatrixOperator(self.matrix[torch.from_numpy(rows)], self.block)
 
     def as_matrix(self) -> Tensor:
         """Give the matrix itself."""
