@@ -40,7 +40,7 @@ class MatrixOperator(Operator):
 
     def on_support(self, support: Tensor) -> Restricted:
         """Restrict to some columns."""
-        return _Columns(self.matrix[:, support])
+        return DenseColumns(self.matrix[:, support])
 
     def column_norms(self) -> Blocks:
         """Give the norm of every column."""
@@ -56,20 +56,28 @@ class MatrixOperator(Operator):
         return self.matrix
 
 
-class _Columns(Restricted):
-    """Columns held in memory."""
+class DenseColumns(Restricted):
+    """The columns of a support, held in memory: what the simplest operators give for `on_support`.
+
+    Parameters
+    ----------
+    columns : tensor of shape (rows, s)
+    """
 
     def __init__(self, columns: Tensor) -> None:
         self.columns = columns
         self.rows, self.size = columns.shape
 
     def forward(self, values: Tensor) -> Tensor:
+        """Compute A_S v."""
         return self.columns @ values
 
     def adjoint(self, residual: Tensor) -> Tensor:
+        """Compute A_S' r."""
         return self.columns.T @ residual
 
     def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
+        """Give all rows at once."""
         yield 0, self.rows, self.columns
 
 

@@ -42,8 +42,8 @@ BLOCK = 2**18
 class ChainIHT:
     """Iterative hard thresholding of a network with one hidden layer and any outputs.
 
-    Its answer is the last iterate (``keep="last"`` of the loop), so that held-out rows choose nothing and early
-    stopping is not among its options. A penalty counts in the loss that it tells, not in its steps.
+    Its answer is the last iterate (``keep="last"`` of the loop), so that held-out rows choose nothing and
+    early stopping is not among its options. A penalty counts in the loss that it tells, not in its steps.
 
     Attributes
     ----------

@@ -35,8 +35,8 @@ class Layerwise:
     :func:`~thresher.solvers.iht.paper_iht` where there is one output, by
     :class:`~thresher.solvers.chain.ChainIHT` where there are several. Every stage has all the passes; the
     passes of an iterate are the mean over the stages, so that `passes` is also the `max_iter` of the whole
-    run. Until the last stage an iterate is no whole network yet, and its loss is that of the stage. The answer
-    is the last iterate (``keep="last"`` of the loop).
+    run. Until the last stage an iterate is no whole network yet, and its loss is that of the stage. The
+    answer is the last iterate (``keep="last"`` of the loop).
 
     Attributes
     ----------
