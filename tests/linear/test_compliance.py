@@ -120,6 +120,7 @@ def truth_of(case: OperatorCase) -> Tensor:
 def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[OperatorCase, Layout]:
     if request.param[1].small_chunks:
         monkeypatch.setattr(data_module, "CHUNK_NUMBERS", 1)
+        monkeypatch.setattr(data_module, "LEAST_ROWS", 64)
     return request.param
 
 

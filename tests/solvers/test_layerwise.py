@@ -115,6 +115,7 @@ def test_an_embedding_is_data_in_every_way(monkeypatch: pytest.MonkeyPatch) -> N
     objective = objective_of(weight=np.linspace(1, 2, ROWS))
     w = drawn(objective)
     monkeypatch.setattr(data_module, "CHUNK_NUMBERS", 1)
+    monkeypatch.setattr(data_module, "LEAST_ROWS", 16)
     embedding, expected = Embedding(objective.data, objective.layout, w, 1), hidden_of(objective, w, 1)
     torch.testing.assert_close(torch.cat([batch.X for batch in embedding.chunks(8)]), expected)
     rows = np.array([7, 3, 3, 30])

@@ -17,6 +17,8 @@ from torch import Tensor
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
+# The fewest and the most rows of a chunk, whatever the numbers: products over fewer rows are slow.
+LEAST_ROWS, MOST_ROWS = 256, 8192
 # The spread below which a column counts as constant: its reciprocal overflows in float32.
 LEAST_SCALE = 1e-35
 # The share of rows that must hold the same value for it to be the origin of a column, and the rows looked at.
@@ -140,7 +142,7 @@ class Data:
 
     def chunk_rows(self, width: int) -> int:
         """Give the rows of a chunk for which `width` numbers each stay in cache."""
-        return max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+        return max(LEAST_ROWS, min(MOST_ROWS, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
 
     def _spans(self, width: int) -> Iterator[tuple[int, int]]:
         size = self.chunk_rows(width)
