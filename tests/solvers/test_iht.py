@@ -234,7 +234,7 @@ def test_the_same_support_for_any_memory_limit() -> None:
     X = rng.standard_normal((rows, features))
     y = np.maximum(X[:, :3] @ rng.standard_normal((3, 4)), 0).sum(1)
     supports, blocks = [], []
-    for limit in (2**17, 2**19, 2**20, 2**26):
+    for limit in (2**17, 700_000, 2**20, 2**26):
         operator = GatedOperator(
             Data(X, dtype=torch.float64), sparse_random(features, hidden, 3), memory_limit=limit
         )
