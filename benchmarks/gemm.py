@@ -12,15 +12,15 @@ from measuring import Measurement, Options, medians
 
 from thresher.data.planted import PlantedProblem, planted
 from thresher.linear.vector import SparseVector
-from thresher.objective.design import Design
+from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import DenseRandom
-from thresher.objective.linear import Objective
+from thresher.objective.linear import Linear
 from thresher.solvers.iht import IHT
 from thresher.solvers.loop import Iterate, Start
 
 ROWS, FEATURES, HIDDEN, BUDGET = 50_000, 100, 1_000, 1_000
-STEP_BAR = REFINEMENT_BAR = 3.0
+STEP_BAR, REFINEMENT_BAR = 1.5, 3.0
 
 
 def measure(options: Options) -> list[Measurement]:
@@ -66,8 +66,8 @@ def perturbed(problem: PlantedProblem, share: float = 0.1) -> SparseVector:
 
 def under_way(solver: IHT, problem: PlantedProblem, weights: SparseVector) -> Iterate:
     """Take the steps after which the gates follow the weights at every step."""
-    operator = GatedOperator(Design(problem.X), DenseRandom(FEATURES, HIDDEN))
-    objective = Objective(operator, torch.from_numpy(problem.y))
+    operator = GatedOperator(Data(problem.X), DenseRandom(FEATURES, HIDDEN))
+    objective = Linear(operator, torch.from_numpy(problem.y))
     iterate = solver.init(objective, BUDGET, Start(weights))
     for _ in range(2):
         iterate = solver.step(iterate)

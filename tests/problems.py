@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from thresher.data.planted import planted
-from thresher.linear.budget import breathe, shrink
+from thresher.linear.budget import Schedule
 from thresher.linear.gaussian import GaussianOperator
 from thresher.linear.matrix import MatrixOperator, UnitColumns
 from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
-from thresher.objective.design import Design, column_scale
+from thresher.objective.data import Columns, Data, standard_columns
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import (
     DenseRandom,
@@ -34,9 +34,10 @@ from thresher.objective.gates import (
     sparse_random,
     two_sparse,
 )
+from thresher.objective.linear import Linear
 from thresher.solvers.iht import IHT, paper_iht
 from thresher.solvers.loop import Iterate, Record
-from thresher.solvers.refine import Armijo, ConjugateGradients, LeastSquares
+from thresher.solvers.refine import Armijo, ConjugateGradients
 
 # More than two of the smallest chunks of rows, so that chunks meet and the last one is short.
 ROWS = 150
@@ -81,12 +82,12 @@ def gated_truth(inputs: Tensor, generators: Tensor) -> Tensor:
     return torch.cat([torch.diag((inputs @ h > 0).double()) @ inputs for h in generators.T], dim=1)
 
 
-def seen(X: Any, scale: np.ndarray | None = None, bias: bool = False) -> Tensor:
-    """Build ``[X / scale | 1]`` in float64."""
+def seen(X: Any, columns: Columns | None = None, bias: bool = False) -> Tensor:
+    """Build ``[(X - origin) / scale | 1]`` in float64."""
     dense = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
     dense = dense.astype(np.float64)
-    if scale is not None:
-        dense = dense / scale
+    if columns is not None:
+        dense = (dense - columns.origin) / columns.scale
     return torch.from_numpy(np.hstack([dense, np.ones((len(dense), 1))]) if bias else dense.copy())
 
 
@@ -95,6 +96,11 @@ def spread(columns: np.ndarray) -> np.ndarray:
     wide = columns * np.logspace(-2, 2, columns.shape[1])
     wide[:, 2] = 0
     return wide
+
+
+def standard(X: Any) -> Columns:
+    """Choose scales for the columns, and origins where the data is dense."""
+    return standard_columns(X, None, centred=not scipy.sparse.issparse(X))
 
 
 def gated(
@@ -106,39 +112,38 @@ def gated(
 ) -> OperatorCase:
     """Make the case of a gated operator."""
     data = normal(ROWS, FEATURES) if X is None else X
-    scale = column_scale(data) if scaled else None
+    columns = standard(data) if scaled else None
     made = generators(data.shape[1] + bias)
 
     return OperatorCase(
         f"gated {name}",
-        lambda dtype: GatedOperator(Design(data, scale, bias, dtype), made),
-        lambda: gated_truth(seen(data, scale, bias), dense_generators(made)),
+        lambda dtype: GatedOperator(Data(data, columns=columns, dtype=dtype), made, bias=bias),
+        lambda: gated_truth(seen(data, columns, bias), dense_generators(made)),
     )
 
 
 def following(name: str, fallback: bool = False, bias: bool = False, scaled: bool = False) -> OperatorCase:
-    """Make the case of gates that follow weights of both signs, with neurons that have none."""
+    """Make the case of gates that follow weights, of neurons of both signs and some without weights."""
     data = spread(normal(ROWS, FEATURES)) if scaled else normal(ROWS, FEATURES)
-    scale = column_scale(data) if scaled else None
+    columns = standard(data) if scaled else None
     features = FEATURES + bias
     weights, signs = network_weights(features, bias)
     spare = sparse_random(features, NEURONS, 2, seed=3) if fallback else None
 
     def make(dtype: torch.dtype) -> Operator:
-        start = GatedOperator(Design(data, scale, bias, dtype), DenseRandom(features, NEURONS))
+        rows = Data(data, columns=columns, dtype=dtype)
+        start = GatedOperator(rows, DenseRandom(features, NEURONS), bias=bias)
         return start.following(weights.to(dtype), signs, spare)
 
-    return OperatorCase(
-        f"gated following {name}",
-        make,
-        lambda: gated_truth(
-            seen(data, scale, bias), dense_generators(follow(weights, signs, features, spare))
-        ),
-    )
+    def truth() -> Tensor:
+        own = gated_truth(seen(data, columns, bias), dense_generators(follow(weights, features, spare)))
+        return own * signs.repeat_interleave(features)
+
+    return OperatorCase(f"gated following {name}", make, truth)
 
 
 def network_weights(features: int, bias: bool = False) -> tuple[SparseVector, Tensor]:
-    """Draw fused weights ``sign_i u_i`` of both signs; the second and the last neuron have none.
+    """Draw the weights of neurons of both signs; the second and the last neuron have none.
 
     The third neuron has nothing but a bias, where there is one.
     """
@@ -307,8 +312,8 @@ def sensing(name: str, operator: Operator, budget: int, seed: int) -> Problem:
 def one_sparse_network(name: str, rows: int, features: int, budget: int, seed: int) -> Problem:
     """Plant neurons with one weight each, of both signs, among the gates of all 1-sparse generators."""
     rng = np.random.default_rng(seed)
-    design = Design(rng.standard_normal((rows, features)), dtype=torch.float64)
-    operator = GatedOperator(design, one_sparse(features))
+    data = Data(rng.standard_normal((rows, features)), dtype=torch.float64)
+    operator = GatedOperator(data, one_sparse(features))
     feature = np.sort(rng.choice(features, budget, replace=False))
     neuron = 2 * feature + rng.integers(0, 2, budget)
     values = rng.choice([-1.0, 1.0], budget) * rng.uniform(1, 2, budget)
@@ -339,11 +344,14 @@ class NetworkProblem:
     seed: int
     signs: Tensor
 
-    def operator(self, dtype: torch.dtype = torch.float64) -> GatedOperator:
-        """Give the operator with dense random gates."""
-        return GatedOperator(
-            Design(self.X, dtype=dtype), DenseRandom(self.X.shape[1], self.hidden, self.seed)
-        )
+    def operator(self, signs: Tensor | None = None) -> GatedOperator:
+        """Give the operator with dense random gates, in float64."""
+        generators = DenseRandom(self.X.shape[1], self.hidden, self.seed)
+        return GatedOperator(Data(self.X, dtype=torch.float64), generators, signs=signs)
+
+    def objective(self, signs: Tensor | None = None) -> Linear:
+        """Give half the mean squared error under that operator."""
+        return Linear(self.operator(signs), torch.from_numpy(self.y))
 
 
 def network_problem(
@@ -363,6 +371,20 @@ def network_problem(
     return NetworkProblem(X, y, hidden, budget, seed, torch.from_numpy(problem.signs))
 
 
+def breathing(budget: int, inflation: float) -> Schedule:
+    """Allow an inflated budget for two steps, the exact one for two more, and so on."""
+    return lambda step: round(budget * inflation) if step % 4 < 2 else budget
+
+
+def falling(first: int, last: int) -> Schedule:
+    """Halve the budget at every step, down to the last."""
+    return lambda step: max(last, first >> step)
+
+
+EXACT = ConjugateGradients(iterations=50, tolerance=1e-14)
+"""Least squares on the support."""
+
+
 def following_solvers(budget: int) -> dict[str, IHT]:
     """Give solvers whose gates follow the weights."""
     return {
@@ -370,19 +392,18 @@ def following_solvers(budget: int) -> dict[str, IHT]:
         "paper, k = 3": paper_iht(update_gates_every=3),
         "paper, minibatches": paper_iht(batch_size=70, seed=1),
         "conjugate gradients, breathing": IHT(
-            update_gates_every=1, schedule=breathe(budget, 1.5, inflated=3, exact=2), settle=None
+            update_gates_every=1, schedule=breathing(budget, 1.5), settle=None
         ),
-        "least squares, shrinking": IHT(
-            update_gates_every=2, refinement=LeastSquares(), schedule=shrink(3 * budget, budget, 6)
+        "least squares, falling": IHT(
+            update_gates_every=2, refinement=EXACT, schedule=falling(8 * budget, budget)
         ),
     }
 
 
 SOLVERS: dict[str, IHT] = {
     "conjugate gradients": IHT(),
-    "many conjugate gradients": IHT(refinement=ConjugateGradients(iterations=30)),
+    "least squares": IHT(refinement=EXACT),
     "Armijo": IHT(refinement=Armijo()),
-    "least squares": IHT(refinement=LeastSquares()),
     "no refinement": IHT(refinement=None),
     "paper on fixed gates": replace(paper_iht(), update_gates_every=None),
 }

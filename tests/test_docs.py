@@ -222,7 +222,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         ("thresher reproduce table-9", False),
         ("python -m thresher demo", True),
         ("python -m thresher fly", False),
-        (".venv/bin/python -m pytest tests/operators", True),
+        (".venv/bin/python -m pytest tests/linear", True),
         (".venv/bin/python -m pytest tests/nowhere", False),
         ("python benchmarks/run.py", True),
     ],

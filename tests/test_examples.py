@@ -19,6 +19,7 @@ PRINTED = {
     "export_to_c": "characters of C",
     "feature_selection": "a planted stand-in for dexter",
     "formula_from_data": "relu(0.2*minutes - 20)",
+    "own_operator": "[17, 230, 771, 1404, 1999]",
     "pipeline_grid_search": "accuracy on held-out rows: 0.9",
     "raw_table": "frame=carbon",
     "recover_planted": "planted 12 weights, found 12",

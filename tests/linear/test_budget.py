@@ -14,12 +14,10 @@ from torch import Tensor
 from thresher.errors import BudgetError
 from thresher.linear.budget import (
     StreamingTop,
-    breathe,
     check_budget,
     constant,
     keep_largest,
     keep_largest_of_blocks,
-    shrink,
 )
 from thresher.linear.vector import SparseVector
 
@@ -180,26 +178,6 @@ def test_anything_else_is_refused(budget: Any) -> None:
 
 def test_a_constant_budget_is_constant() -> None:
     assert {constant(9)(step) for step in range(50)} == {9}
-
-
-def test_a_breathing_budget_goes_back_and_forth_and_ends_each_breath_exact() -> None:
-    schedule = breathe(100, inflation=1.3, inflated=3, exact=2)
-    assert [schedule(step) for step in range(10)] == 2 * [130, 130, 130, 100, 100]
-
-
-@pytest.mark.parametrize("start, end, steps", [(1000, 10, 20), (37, 36, 3), (5, 5, 4), (64, 1, 0)])
-def test_a_shrinking_budget_falls_to_its_end_and_stays(start: int, end: int, steps: int) -> None:
-    schedule = shrink(start, end, steps)
-    budgets = [schedule(step) for step in range(steps + 10)]
-    assert budgets == sorted(budgets, reverse=True)
-    assert budgets[0] == start
-    assert set(budgets[max(steps, 1) :]) == {end}
-    assert all(type(budget) is int for budget in budgets)
-
-
-def test_a_shrinking_budget_shrinks_by_the_same_factor() -> None:
-    schedule = shrink(1024, 1, 10)
-    assert [schedule(step) for step in range(11)] == [2 ** (10 - step) for step in range(11)]
 
 
 @repeatable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -16,7 +16,6 @@ from problems import (
     FEATURES,
     FORMS,
     GATED,
-    INPUTS,
     NEURONS,
     OPERATORS,
     ROWS,
@@ -25,18 +24,19 @@ from problems import (
     normal,
     seen,
     spread,
+    standard,
 )
 from torch import Tensor
 
-from thresher.errors import MemoryLimitError
+from thresher.errors import MemoryLimitError, ParameterError
 from thresher.linear.gaussian import GaussianOperator
-from thresher.linear.matrix import UnitColumns
+from thresher.linear.matrix import MatrixOperator, UnitColumns
 from thresher.linear.operator import Operator, Restricted
 from thresher.linear.vector import SparseVector
-from thresher.objective import design as design_module
-from thresher.objective.design import Design, column_scale
+from thresher.objective import data as data_module
+from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
-from thresher.objective.gates import DenseRandom, sparse_random
+from thresher.objective.gates import DenseRandom, SparseGenerators, sparse_random
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class Subject:
         return [torch.tensor([size - 1]), torch.from_numpy(few), torch.arange(size)]
 
     def vectors(self) -> list[SparseVector]:
-        """Give sparse vectors on those supports, and the one that the gates follow."""
-        followed = getattr(self.operator, "followed", None)
+        """Give sparse vectors on those supports, and that of the gates where they follow weights."""
         drawn = [SparseVector(s, self.draw(s.numel(), seed=1), self.operator.size) for s in self.supports()]
-        return drawn if followed is None else [*drawn, followed]
+        generators = getattr(self.operator, "generators", None)
+        return [*drawn, generators.entries] if isinstance(generators, SparseGenerators) else drawn
 
     def draw(self, numbers: int, seed: int) -> Tensor:
         return torch.from_numpy(np.random.default_rng(seed).standard_normal(numbers)).to(self.dtype)
@@ -119,7 +119,8 @@ def truth_of(case: OperatorCase) -> Tensor:
 @pytest.fixture(params=CASES, ids=lambda pair: f"{pair[0]}, {pair[1]}")
 def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[OperatorCase, Layout]:
     if request.param[1].small_chunks:
-        monkeypatch.setattr(design_module, "CHUNK_NUMBERS", 1)
+        monkeypatch.setattr(data_module, "CHUNK_NUMBERS", 1)
+        monkeypatch.setattr(data_module, "LEAST_ROWS", 64)
     return request.param
 
 
@@ -271,27 +272,40 @@ def test_nothing_gives_nothing(subject: Subject) -> None:
 @pytest.mark.parametrize("fused", [False, True], ids=["two passes", "one pass"])
 def test_gates_that_follow_the_weights_make_a_relu_network(scaled: bool, bias: bool, fused: bool) -> None:
     X = spread(normal(ROWS, FEATURES))
-    scale = column_scale(X) if scaled else None
-    inputs, features = seen(X, scale, bias), FEATURES + bias
+    columns = standard(X) if scaled else None
+    inputs, features = seen(X, columns, bias), FEATURES + bias
     w, signs = network_weights(features, bias)
-    operator = GatedOperator(Design(X, scale, bias, torch.float64), DenseRandom(features, NEURONS))
-    operator = operator.following(w, signs)
+    data = Data(X, columns=columns, dtype=torch.float64)
+    operator = GatedOperator(data, DenseRandom(features, NEURONS), bias=bias).following(w, signs)
     operator.fits_whole = fused
 
-    fused_weights = w.to_dense().view(NEURONS, features)
-    neurons = [
-        sign * torch.relu(inputs @ (sign * own)) for sign, own in zip(signs, fused_weights, strict=True)
-    ]
+    weights = w.to_dense().view(NEURONS, features)
+    neurons = [sign * torch.relu(inputs @ own) for sign, own in zip(signs, weights, strict=True)]
     output, _ = operator.sweep(w, lambda out, start, stop: out)
     for given in (output, operator.forward(w), operator.on_support(w.indices).forward(w.values)):
         assert_close(given, torch.stack(neurons).sum(0), 1e-12)
 
 
+def plain(**options: Any) -> GatedOperator:
+    """Give an operator with random gates."""
+    return GatedOperator(
+        Data(normal(ROWS, FEATURES), dtype=torch.float64), DenseRandom(FEATURES, NEURONS), **options
+    )
+
+
+def test_signs_are_those_of_the_columns() -> None:
+    signs = network_weights(FEATURES)[1]
+    own, every = plain(signs=signs), signs.repeat_interleave(FEATURES)
+    assert_close(own.as_matrix(), plain().as_matrix() * every, 1e-12)
+    w = network_weights(FEATURES)[0]
+    assert torch.equal(own.following(w).signs, own.signs), "its own signs, unless others are given"
+    assert torch.equal(own.following(w, -signs).signs, -own.signs)
+
+
 def test_a_way_back_makes_no_difference_to_the_output() -> None:
     w, signs = network_weights(FEATURES)
-    start = GatedOperator(Design(normal(ROWS, FEATURES), dtype=torch.float64), DenseRandom(FEATURES, NEURONS))
-    alone = start.following(w, signs)
-    with_way_back = start.following(w, signs, sparse_random(FEATURES, NEURONS, 2))
+    alone = plain().following(w, signs)
+    with_way_back = plain().following(w, signs, sparse_random(FEATURES, NEURONS, 2))
     assert_close(with_way_back.sweep(w, lambda out, a, b: out)[0], alone.forward(w), 1e-12)
     residual = torch.ones(ROWS, dtype=torch.float64)
     dead = [1, NEURONS - 1]
@@ -299,26 +313,56 @@ def test_a_way_back_makes_no_difference_to_the_output() -> None:
     assert whole(with_way_back.adjoint(residual), alone.size).view(NEURONS, -1)[dead].any(dim=1).all()
 
 
-def test_other_rows_have_the_gates_of_the_same_generators() -> None:
+@pytest.mark.parametrize("rows", [np.array([5, 3, 140]), np.arange(9)], ids=["three", "nine"])
+def test_other_rows_have_the_gates_of_the_same_generators(rows: np.ndarray) -> None:
     case = next(case for case in OPERATORS if case.name == "gated following with bias and scale")
-    operator, matrix, rows = case.make(torch.float64), case.truth(), np.array([5, 3, 140])
-    assert isinstance(operator, GatedOperator) and operator.followed is not None
-    some = operator.on_rows(operator.design.take(rows))
+    operator, matrix = case.make(torch.float64), case.truth()
+    w, _ = network_weights(FEATURES + 1, bias=True)
+    some = operator.take(rows)
     assert_close(some.as_matrix(), matrix[rows], 1e-12)
-    assert_close(
-        some.sweep(operator.followed, lambda out, a, b: out)[0],
-        operator.forward(operator.followed)[rows],
-        1e-12,
-    )
-    assert_close(operator.on_rows(operator.design.take(np.arange(9))).as_matrix(), matrix[:9], 1e-12)
-    assert operator.design.with_dtype(torch.float32).chunk(0, 1).dtype == torch.float32
+    assert_close(some.sweep(w, lambda out, a, b: out)[0], operator.forward(w)[rows], 1e-12)
+
+
+def test_a_matrix_has_rows_to_take() -> None:
+    case, rows = next(case for case in OPERATORS if case.name == "matrix"), np.array([7, 7, 0])
+    assert_close(case.make(torch.float64).take(rows).as_matrix(), case.truth()[rows], 0)
+
+
+class Own(Operator):
+    """A user's operator: every number twice."""
+
+    rows, size, dtype = 6, 3, torch.float64
+
+    def forward(self, w: SparseVector) -> Tensor:
+        return w.to_dense().repeat(2)
+
+    def adjoint(self, residual: Tensor) -> Iterator[tuple[int, Tensor]]:
+        yield 0, residual[:3] + residual[3:]
+
+    def on_support(self, support: Tensor) -> Restricted:
+        return MatrixOperator(self.as_matrix()).on_support(support)
+
+    def column_norms(self) -> Iterator[tuple[int, Tensor]]:
+        yield 0, torch.full((3,), 2.0**0.5, dtype=torch.float64)
+
+
+def test_what_an_operator_cannot_do_is_said_in_one_sentence() -> None:
+    with pytest.raises(ParameterError, match=r"^Own has no method `take` .* some of its rows, .*\.$"):
+        Own().take(np.arange(2))
+    with pytest.raises(ParameterError, match=r"^Own has no gates .* follow the weights: .*\.$"):
+        Own().following(SparseVector.zeros(3))
+
+
+def test_generators_of_other_features_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"5 features.* 5 columns and a bias\. .* 6 features"):
+        plain(bias=True)
 
 
 @pytest.mark.parametrize("case", [*GATED, *FORMS], ids=str)
 def test_the_data_is_left_as_it_was(case: OperatorCase) -> None:
     operator = case.make(torch.float64)
     assert isinstance(operator, GatedOperator)
-    X = operator.design.X
+    X = operator.data.X
     values = X.data if scipy.sparse.issparse(X) else X
     before = np.array(values, copy=True)
     w = SparseVector.from_dense(torch.ones(operator.size, dtype=torch.float64))
@@ -336,14 +380,14 @@ def test_the_data_is_left_as_it_was(case: OperatorCase) -> None:
 @pytest.mark.parametrize("rows", [1, 70])
 def test_blocks_stay_within_the_memory_limit_and_change_nothing(rows: int) -> None:
     features, neurons = 9000, 12
-    design = Design(normal(rows, features), dtype=torch.float64)
+    data = Data(normal(rows, features), dtype=torch.float64)
     generators = sparse_random(features, neurons, 40)
     residual = torch.from_numpy(normal(rows))
     support = torch.arange(0, features * neurons, 997)
     w = SparseVector(support, torch.ones(support.numel(), dtype=torch.float64), features * neurons)
     gradients, outputs, sizes = [], [], []
     for limit in (2**17, 2**19, 2**21, 2**23):
-        operator = GatedOperator(design, generators, memory_limit=limit)
+        operator = GatedOperator(data, generators, memory_limit=limit)
         blocks = list(operator.adjoint(residual))
         assert all(8 * block.numel() <= limit for _, block in blocks)
         sizes.append(len(blocks))
@@ -359,7 +403,7 @@ def test_a_memory_limit_that_holds_no_neuron_is_refused() -> None:
     with pytest.raises(
         MemoryLimitError, match=r"memory_limit=1,000 bytes.*5 inputs needs [\d,]+ bytes.*Raise"
     ):
-        GatedOperator(Design(normal(ROWS, FEATURES)), DenseRandom(FEATURES, 2), memory_limit=1000)
+        GatedOperator(Data(normal(ROWS, FEATURES)), DenseRandom(FEATURES, 2), memory_limit=1000)
 
 
 def test_a_gaussian_matrix_is_one_and_its_seed_decides_it() -> None:
@@ -379,18 +423,3 @@ def test_unit_columns_have_a_way_back_to_the_other_units() -> None:
     w = SparseVector(torch.tensor([0, 4, 7]), torch.tensor([1.0, 2.0, -3.0]).double(), operator.size)
     unit = UnitColumns(operator)
     assert_close(operator.forward(unit.unscale(w)), unit.forward(w), 1e-12)
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_column_scale_is_the_root_mean_square(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(design_module, "CHUNK_NUMBERS", 1)
-    X = INPUTS[name].tocsr() if scipy.sparse.issparse(INPUTS[name]) else INPUTS[name]
-    dense = seen(X).numpy()
-    np.testing.assert_allclose(column_scale(X), np.sqrt(np.mean(dense**2, axis=0)))
-    weight = np.random.default_rng(0).random(ROWS)
-    expected = np.sqrt(np.average(dense**2, axis=0, weights=weight))
-    np.testing.assert_allclose(column_scale(X, weight), expected)
-
-
-def test_a_column_of_zeros_has_scale_one() -> None:
-    assert column_scale(np.array([[0.0, 3.0], [0.0, -3.0]])).tolist() == [1.0, 3.0]

@@ -169,34 +169,47 @@ def test_a_block_uses_no_more_features_than_its_neurons_do() -> None:
     assert (used.numel(), block.shape) == (0, (0, 0))
 
 
-def fused(*columns: list[float]) -> SparseVector:
-    return SparseVector.from_dense(torch.tensor(columns, dtype=torch.float64).reshape(-1))
+def weights_of(*neurons: list[float]) -> SparseVector:
+    return SparseVector.from_dense(torch.tensor(neurons, dtype=torch.float64).reshape(-1))
 
 
-def test_following_takes_the_weights_times_their_signs() -> None:
-    weights = fused([1.0, 0.0, -2.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0])
-    generators = follow(weights, torch.tensor([1, -1, -1]), features=3)
-    assert dense_generators(generators).T.tolist() == [[1, 0, -2], [0, -3, 0], [0, 0, 0]]
+def test_following_takes_the_weights() -> None:
+    w = weights_of([1.0, 0.0, -2.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0])
+    generators = follow(w, features=3)
+    assert dense_generators(generators).T.tolist() == [[1, 0, -2], [0, 3, 0], [0, 0, 0]]
     assert (generators.features, generators.neurons) == (3, 3)
 
 
 def test_only_neurons_without_weights_fall_back() -> None:
-    weights = fused([0.0, 0.0], [0.0, 3.0], [0.0, 0.0], [1.0, 0.0])
+    w = weights_of([0.0, 0.0], [0.0, 3.0], [0.0, 0.0], [1.0, 0.0])
     spare = given_generators([[5.0, 6.0, 0.0, 7.0], [0.0, 8.0, 9.0, 0.0]])
-    generators = follow(weights, torch.tensor([1.0, -1.0, 1.0, 1.0]), 2, spare)
-    assert dense_generators(generators).T.tolist() == [[5, 0], [0, -3], [0, 9], [1, 0]]
+    generators = follow(w, 2, spare)
+    assert dense_generators(generators).T.tolist() == [[5, 0], [0, 3], [0, 9], [1, 0]]
     assert bool((generators.entries.indices.diff() > 0).all()), "positions ascend"
 
 
 def test_all_neurons_fall_back_where_there_is_no_weight() -> None:
     spare = one_sparse(3)
-    generators = follow(SparseVector.zeros(18), torch.ones(6), 3, spare)
+    generators = follow(SparseVector.zeros(18), 3, spare)
     assert torch.equal(dense_generators(generators), dense_generators(spare))
 
 
 def test_following_changes_neither_the_weights_nor_the_fallback() -> None:
-    weights, spare = fused([0.0, 0.0], [0.0, 3.0]), one_sparse(1)
-    spare = SparseGenerators(fused([1.0, 2.0], [3.0, 4.0]), 2, 2)
-    follow(weights, -torch.ones(2), 2, spare).entries.values.fill_(9)
-    assert weights.values.tolist() == [3.0]
+    w, spare = weights_of([0.0, 0.0], [0.0, 3.0]), SparseGenerators(weights_of([1.0, 2.0], [3.0, 4.0]), 2, 2)
+    follow(w, 2, spare).entries.values.fill_(9)
+    assert w.values.tolist() == [3.0]
     assert spare.entries.values.tolist() == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_generators_know_which_weights_they_follow() -> None:
+    w = weights_of([1.0, 0.0], [0.0, 3.0], [0.0, 0.0])
+    spare = given_generators([[5.0, 6.0, 7.0], [0.0, 8.0, 9.0]])
+    for generators in (follow(w, 2), follow(w, 2, spare)):
+        assert generators.follows(w)
+        assert generators.follows(w.with_values(w.values.clone())), "equal weights, not the same ones"
+        assert generators.follows(weights_of([1.0, 0.0], [0.0, 0.0], [0.0, 0.0])), "one of its neurons"
+        others = ([1.0, 0.0], [0.0, 3.5], [0.0, 0.0]), ([1.0, 2.0], [0.0, 3.0], [0.0, 0.0])
+        assert not any(generators.follows(weights_of(*other)) for other in others)
+        assert not generators.follows(SparseVector.zeros(6))
+    assert not follow(weights_of([1.0, 2.0], [0.0, 3.0]), 2).follows(weights_of([1.0, 0.0], [0.0, 3.0]))
+    assert not DenseRandom(2, 3).follows(w)

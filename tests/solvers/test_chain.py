@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,14 +13,16 @@ import pytest
 import torch
 from problems import Watch, normal
 
+from thresher.errors import ParameterError
 from thresher.linear.sketch import CountSketch
 from thresher.linear.vector import SparseVector
-from thresher.objective.design import Design
-from thresher.objective.layered import LayeredObjective, Layout
-from thresher.objective.losses import CrossEntropy, Loss, SquaredError
+from thresher.objective.data import Columns, Data
+from thresher.objective.layout import Layout
+from thresher.objective.loss import CrossEntropy, Loss, SquaredError
+from thresher.objective.relu import Point, Relu
 from thresher.solvers import chain
 from thresher.solvers.chain import ChainIHT, authors_step
-from thresher.solvers.loop import Solution, Start, run
+from thresher.solvers.loop import OPTIONS, Solution, Start, run
 
 ROWS, FEATURES, NEURONS, OUTPUTS = 50, 6, 5, 3
 STEP = 0.05
@@ -33,20 +36,21 @@ def objective_of(
     weight: np.ndarray | None = None,
     scale: np.ndarray | None = None,
     memory_limit: int = 2**20,
-) -> LayeredObjective:
+) -> Relu:
     """Give a small problem with several outputs, without biases, as in the paper."""
     X = normal(rows, FEATURES, seed=1)
     y = np.maximum(X @ normal(FEATURES, 2, seed=2), 0) @ normal(2, OUTPUTS, seed=3)
     if loss is not None and not loss.quadratic:
-        y = np.eye(OUTPUTS)[y.argmax(1)]
-    return LayeredObjective(
-        Design(X, scale, dtype=torch.float64),
-        Layout((FEATURES, NEURONS, OUTPUTS), bias=False),
+        y = y.argmax(1)[:, None]
+    data = Data(
+        X,
         torch.from_numpy(y),
-        loss or SquaredError(),
         None if weight is None else torch.from_numpy(weight),
-        memory_limit=memory_limit,
+        None if scale is None else Columns(np.zeros(FEATURES), scale),
+        dtype=torch.float64,
     )
+    layout = Layout((FEATURES, NEURONS, OUTPUTS), bias=False)
+    return Relu(data, layout, loss or SquaredError(), memory_limit=memory_limit)
 
 
 def full_batch(rows: int = ROWS) -> Batches:
@@ -76,15 +80,13 @@ def lent_to(neuron: int, count: int, size: int) -> np.ndarray:
 class Literal:
     """Appendix A with dense matrices, and a vector of exact sums in place of the sketch."""
 
-    def __init__(self, objective: LayeredObjective, budget: int, step: float) -> None:
-        self.X = (
-            objective.design.X
-            if objective.design.scale is None
-            else (objective.design.X / objective.design.scale)
-        )
-        self.Y, self.budget, self.step = objective.y.numpy(), budget, step
-        self.weight = np.ones(len(self.Y)) if objective.weight is None else objective.weight.numpy()
-        self.quadratic = objective.loss.quadratic
+    def __init__(self, objective: Relu, budget: int, step: float) -> None:
+        data, self.quadratic = objective.data, objective.loss.quadratic
+        self.X = data.X if data.seen is None else data.X / data.seen.scale
+        y = data.targets.numpy()
+        self.Y = y if self.quadratic else np.eye(OUTPUTS)[y[:, 0]]
+        self.budget, self.step = budget, step
+        self.weight = np.ones(ROWS) if data.weight is None else data.weight.numpy()
         self.W, self.V = np.zeros((FEATURES, NEURONS)), np.zeros((NEURONS, OUTPUTS))
         self.sums = np.zeros(FEATURES * NEURONS + NEURONS * OUTPUTS)
 
@@ -130,7 +132,7 @@ def exact_sketch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain.CountSketch, "for_budget", staticmethod(wide))
 
 
-def trained(objective: LayeredObjective, budget: int, steps: int, **options: Any) -> tuple[Solution, Watch]:
+def trained(objective: Relu, budget: int, steps: int, **options: Any) -> tuple[Solution, Watch]:
     """Run for some steps and keep what each gave."""
     watch, start = Watch(steps), options.pop("start", None)
     solution = run(
@@ -165,7 +167,7 @@ def test_steps_in_full_batch_are_the_papers(problem: dict[str, Any], budget: int
 def test_steps_in_minibatches_are_the_papers(problem: dict[str, Any], exact_sketch: None) -> None:
     objective = objective_of(**problem)
     literal, batches = Literal(objective, 8, STEP), minibatches(20, seed=7)
-    _, watch = trained(objective, 8, 9, step_size=STEP, batch=20, seed=7)
+    _, watch = trained(objective, 8, 9, step_size=STEP, batch_size=20, seed=7)
     for iterate in watch.iterates:
         expected = literal.take(*next(batches))
         np.testing.assert_allclose(iterate.w.to_dense().numpy(), expected, rtol=1e-9, atol=1e-12)
@@ -175,7 +177,7 @@ def test_lending_at_another_time_would_give_other_steps(exact_sketch: None) -> N
     # So that the two tests above can fail: some neuron is empty after the first step.
     objective = objective_of()
     literal, batches = Literal(objective, 8, STEP), minibatches(20, seed=7, always=True)
-    _, watch = trained(objective, 8, 9, step_size=STEP, batch=20, seed=7)
+    _, watch = trained(objective, 8, 9, step_size=STEP, batch_size=20, seed=7)
     last = [literal.take(*next(batches)) for _ in range(9)][-1]
     assert not np.allclose(watch.iterates[-1].w.to_dense().numpy(), last)
 
@@ -189,12 +191,12 @@ def test_weights_are_lent_at_the_first_step_or_at_the_first_batch_of_every_pass(
 ) -> None:
     lent, step = [], chain._Run.stepped
 
-    def stepped(self: Any, w: SparseVector, rows: np.ndarray, lend: bool) -> SparseVector:
-        lent.append(lend)
-        return step(self, w, rows, lend)
+    def stepped(self: Any, w: SparseVector) -> SparseVector:
+        lent.append(self.lends)
+        return step(self, w)
 
     monkeypatch.setattr(chain._Run, "stepped", stepped)
-    trained(objective_of(), 8, steps, batch=batch)
+    trained(objective_of(), 8, steps, batch_size=batch)
     assert [number + 1 for number, lend in enumerate(lent) if lend] == expected
 
 
@@ -210,7 +212,7 @@ def test_what_is_lent_is_small_and_depends_on_the_neuron_alone() -> None:
 @pytest.mark.parametrize("batch", [None, 20])
 @pytest.mark.parametrize("budget", [1, 4, 17])
 def test_the_budget_holds_at_every_step(problem: dict[str, Any], batch: int | None, budget: int) -> None:
-    solution, watch = trained(objective_of(**problem), budget, 12, batch=batch)
+    solution, watch = trained(objective_of(**problem), budget, 12, batch_size=batch)
     assert all(record["nonzeros"] <= budget for record in watch.records)
     assert 0 < solution.w.nonzeros <= budget
 
@@ -231,7 +233,7 @@ def test_a_full_budget_with_small_steps_is_gradient_descent() -> None:
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:
-    first, again, other = (trained(objective_of(), 8, 9, batch=20, seed=seed)[0].w for seed in (1, 1, 2))
+    first, again, other = (trained(objective_of(), 8, 9, batch_size=20, seed=seed)[0].w for seed in (1, 1, 2))
     assert torch.equal(first.indices, again.indices)
     assert torch.equal(first.values, again.values)
     assert not torch.equal(first.to_dense(), other.to_dense())
@@ -256,25 +258,22 @@ def test_a_start_is_where_the_first_step_begins(exact_sketch: None) -> None:
 
 
 def test_loss_is_told_after_every_pass() -> None:
-    _, watch = trained(objective_of(), 8, 9, batch=20, step_size=STEP)
+    _, watch = trained(objective_of(), 8, 9, batch_size=20, step_size=STEP)
     for record, iterate in zip(watch.records, watch.iterates, strict=True):
         whole = abs(record["passes"] - round(record["passes"])) < 1e-9
         assert math.isnan(record["loss"]) != whole
         if whole:
             objective = objective_of()
-            held = objective.hold(iterate.w.indices, iterate.w.values)
-            assert record["loss"] == pytest.approx(objective.value(held))
+            assert record["loss"] == pytest.approx(objective.value(Point(iterate.w)))
     assert [round(record["passes"], 6) for record in watch.records[:3]] == [0.4, 0.8, 1.0]
 
 
 # Step sizes.
 
 
-def sized(neurons: int, loss: Loss) -> LayeredObjective:
+def sized(neurons: int, loss: Loss) -> Relu:
     """Give an objective with some number of hidden neurons."""
-    layout = Layout((FEATURES, neurons, OUTPUTS), bias=False)
-    y = torch.zeros(ROWS, OUTPUTS, dtype=torch.float64)
-    return LayeredObjective(Design(normal(ROWS, FEATURES), dtype=torch.float64), layout, y, loss)
+    return replace(objective_of(loss), layout=Layout((FEATURES, neurons, OUTPUTS), bias=False))
 
 
 @pytest.mark.parametrize(
@@ -304,7 +303,39 @@ def test_the_step_is_the_authors_unless_one_is_given() -> None:
 @pytest.mark.parametrize("batch", [None, 20])
 @pytest.mark.parametrize("step", [10.0, 1e6, 1e300])
 def test_steps_that_are_too_large_end_in_a_word_and_finite_weights(batch: int | None, step: float) -> None:
-    solution = run(ChainIHT(batch=batch, step_size=step), objective_of(), 20, max_iter=2000, keep="last")
+    solution = run(ChainIHT(batch_size=batch, step_size=step), objective_of(), 20, max_iter=2000, keep="last")
     assert solution.status.name == "diverged"
     assert bool(torch.isfinite(solution.w.values).all())
     assert solution.w.nonzeros <= 20
+
+
+def test_what_is_handed_out_after_divergence_is_the_best_whose_loss_is_known() -> None:
+    objective, watch = objective_of(), Watch()
+    solver = ChainIHT(batch_size=20, step_size=1.6)
+    solution = run(solver, objective, 20, max_iter=2000, keep="last", callback=watch)
+    assert solution.status.name == "diverged"
+    known = [record["loss"] for record in watch.records[:-1] if not math.isnan(record["loss"])]
+    assert math.isnan(watch.records[0]["loss"])
+    assert solution.loss == min(known)
+    assert solution.loss == pytest.approx(objective.value(Point(solution.w)))
+
+
+# What it cannot work on.
+
+
+@pytest.mark.parametrize(
+    ("layout", "missing"),
+    [
+        (Layout((FEATURES, 4, 4, OUTPUTS)), r"Relu: it needs hidden layers: 1, and this network has 2\."),
+        (Layout((FEATURES, 4, OUTPUTS), direct=True), r"a layout with direct connections: .*\.$"),
+        (Layout((FEATURES, 4, 1), fused=True), r"a layout with a fused output: .*\.$"),
+    ],
+    ids=["two hidden layers", "direct connections", "fused output"],
+)
+def test_what_it_cannot_train_is_refused_in_one_sentence(layout: Layout, missing: str) -> None:
+    with pytest.raises(ParameterError, match=f"^ChainIHT cannot work on {missing}"):
+        run(ChainIHT(), replace(objective_of(), layout=layout), 10)
+
+
+def test_the_paper_has_no_early_stopping() -> None:
+    assert ChainIHT().needs.options == OPTIONS - {"early_stopping"}

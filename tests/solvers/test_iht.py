@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import torch
 from problems import (
+    EXACT,
     SOLVERS,
     NetworkProblem,
     Problem,
     Watch,
+    breathing,
     dense_generators,
     following_solvers,
     given_generators,
@@ -24,28 +26,30 @@ from problems import (
     sensing,
 )
 
-from thresher.errors import BudgetError, DataError, ThresherError
-from thresher.linear.budget import breathe, constant, keep_largest
+from thresher.errors import BudgetError, DataError, ParameterError
+from thresher.linear.budget import constant, keep_largest
 from thresher.linear.gaussian import GaussianOperator
 from thresher.linear.matrix import UnitColumns
 from thresher.linear.vector import SparseVector
-from thresher.objective.design import Design
+from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import sparse_random
-from thresher.objective.linear import Objective
-from thresher.objective.losses import Logistic
+from thresher.objective.layout import Layout
+from thresher.objective.linear import Linear
+from thresher.objective.loss import Logistic, SquaredError
+from thresher.objective.relu import Point, Relu
 from thresher.solvers.iht import IHT, iht, paper_iht, theorem_iht
-from thresher.solvers.loop import Iterate, Record, Solution, Start, run
-from thresher.solvers.refine import LeastSquares
+from thresher.solvers.loop import OPTIONS, Iterate, Record, Solution, Start, run
 
 FOLLOWING = list(following_solvers(1))
 
 
-def fit(problem: NetworkProblem, solver: IHT, steps: int, **options: Any) -> tuple[Solution, Watch]:
+def fit(
+    problem: NetworkProblem, solver: IHT, steps: int, signs: torch.Tensor | None = None
+) -> tuple[Solution, Watch]:
     """Run a solver on a planted network for so many steps."""
     watch = Watch(steps)
-    objective = Objective(problem.operator(), torch.from_numpy(problem.y))
-    return run(solver, objective, problem.budget, max_iter=10**9, callback=watch, **options), watch
+    return run(solver, problem.objective(signs), problem.budget, max_iter=10**9, callback=watch), watch
 
 
 def oracle(
@@ -137,7 +141,7 @@ def test_the_theorem_s_variant_recovers_one_sparse_neurons(seed: int) -> None:
     operator, watch = UnitColumns(problem.operator), Watch()
     solver = theorem_iht(beta, budget=4, inflation=2.0)
     solution = iht(operator, problem.y, inflated, solver=solver, max_iter=300, callback=watch)
-    assert {record["step_size"] for record in watch.records} == {2 / (3 * beta)}
+    assert [record["step_size"] for record in watch.records] == pytest.approx([2 / (3 * beta)] * 300)
     assert max(record["nonzeros"] for record in watch.records) == inflated
     for iterate in watch.iterates[::20]:
         smooth = torch.linalg.eigvalsh(operator.on_support(iterate.w.indices).gram()).max()
@@ -158,7 +162,7 @@ def test_an_inflated_budget_hands_out_no_more_than_was_asked_for_and_not_nothing
 @pytest.mark.parametrize("problem", recoverable().values(), ids=str)
 @pytest.mark.parametrize("inflation", [1.0, 1.7])
 def test_never_more_nonzeros_than_the_schedule_allows(problem: Problem, name: str, inflation: float) -> None:
-    schedule = breathe(problem.budget, inflation, inflated=2, exact=2)
+    schedule = breathing(problem.budget, inflation)
     watch, solver = Watch(), replace(SOLVERS[name], schedule=schedule)
     solution = iht(problem.operator, problem.y, problem.budget, solver=solver, max_iter=9, callback=watch)
     for step, (record, iterate) in enumerate(zip(watch.records, watch.iterates, strict=True)):
@@ -172,8 +176,8 @@ def test_never_more_nonzeros_than_the_schedule_allows(problem: Problem, name: st
 @pytest.mark.parametrize("negative", [0.0, 0.5], ids=["positive", "both signs"])
 def test_never_more_nonzeros_than_the_schedule_allows_while_gates_follow(name: str, negative: float) -> None:
     problem = network_problem(negative=negative, seed=5)
-    solver = replace(following_solvers(problem.budget)[name], signs=problem.signs)
-    solution, watch = fit(problem, solver, steps=17)
+    solver = following_solvers(problem.budget)[name]
+    solution, watch = fit(problem, solver, steps=17, signs=problem.signs)
     schedule = solver.schedule or constant(problem.budget)
     assert all(iterate.w.nonzeros <= schedule(step) for step, iterate in enumerate(watch.iterates))
     assert 1 <= solution.w.nonzeros <= problem.budget
@@ -206,10 +210,9 @@ def test_permuting_features_permutes_the_support(name: str) -> None:
     solver = replace(following_solvers(problem.budget)[name], settle=None)
     found = []
     for chosen in (np.arange(features), order):
-        operator = GatedOperator(
-            Design(problem.X[:, chosen], dtype=torch.float64), given_generators(generators[chosen])
-        )
-        objective = Objective(operator, torch.from_numpy(problem.y))
+        data = Data(problem.X[:, chosen], dtype=torch.float64)
+        operator = GatedOperator(data, given_generators(generators[chosen]))
+        objective = Linear(operator, torch.from_numpy(problem.y))
         found.append(
             run(solver, objective, problem.budget, max_iter=steps).w.to_dense().view(hidden, features)
         )
@@ -231,13 +234,13 @@ def test_the_same_support_for_any_memory_limit() -> None:
     X = rng.standard_normal((rows, features))
     y = np.maximum(X[:, :3] @ rng.standard_normal((3, 4)), 0).sum(1)
     supports, blocks = [], []
-    for limit in (2**17, 2**19, 2**20, 2**26):
+    for limit in (2**17, 700_000, 2**20, 2**26):
         operator = GatedOperator(
-            Design(X, dtype=torch.float64), sparse_random(features, hidden, 3), memory_limit=limit
+            Data(X, dtype=torch.float64), sparse_random(features, hidden, 3), memory_limit=limit
         )
         watch = Watch(6)
         solver = IHT(update_gates_every=1, fallback=sparse_random(features, hidden, 3, seed=1), settle=None)
-        run(solver, Objective(operator, torch.from_numpy(y)), budget, callback=watch)
+        run(solver, Linear(operator, torch.from_numpy(y)), budget, callback=watch)
         supports.append(watch.supports)
         blocks.append((operator.block, operator.fits_whole))
     assert len(set(blocks)) == 4 and {whole for _, whole in blocks} == {False, True}
@@ -249,7 +252,7 @@ def test_the_same_support_for_any_memory_limit() -> None:
 def test_settled_means_unchanged_across_an_update_of_the_gates(every: int, settle: int) -> None:
     # A budget of all weights: the support is everything from the first step on, whatever the gates do.
     operator = network_problem(rows=200, features=3, hidden=2).operator()
-    objective = Objective(operator, torch.from_numpy(normal(200, seed=1)))
+    objective = Linear(operator, torch.from_numpy(normal(200, seed=1)))
     solver = replace(paper_iht(update_gates_every=every), settle=settle)
     solution = run(solver, objective, operator.size, max_iter=50)
     assert solution.status.name == "settled"
@@ -290,7 +293,7 @@ def test_a_small_loss_is_fitted() -> None:
 @pytest.mark.parametrize("passes", [1, 3])
 def test_max_iter_counts_passes_over_the_data(batch: int | None, passes: int) -> None:
     problem = network_problem(rows=300)
-    objective = Objective(problem.operator(), torch.from_numpy(problem.y))
+    objective = problem.objective()
     solution = run(paper_iht(batch_size=batch), objective, problem.budget, max_iter=passes)
     steps = passes * (1 if batch is None else -(-300 // batch))
     assert solution.status.name == "max_iter"
@@ -300,13 +303,13 @@ def test_max_iter_counts_passes_over_the_data(batch: int | None, passes: int) ->
 
 def test_minibatches_hold_every_row_once_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, taken = network_problem(rows=100), []
-    take = Design.take
+    take = Data.take
 
-    def watched(design: Design, rows: np.ndarray) -> Design:
+    def watched(data: Data, rows: np.ndarray) -> Data:
         taken.append(rows)
-        return take(design, rows)
+        return take(data, rows)
 
-    monkeypatch.setattr(Design, "take", watched)
+    monkeypatch.setattr(Data, "take", watched)
     fit(problem, paper_iht(batch_size=30), steps=12)
     for first in (0, 4, 8):
         assert [len(rows) for rows in taken[first : first + 4]] == [30, 30, 30, 10]
@@ -314,10 +317,37 @@ def test_minibatches_hold_every_row_once_a_pass(monkeypatch: pytest.MonkeyPatch)
     assert not np.array_equal(taken[0], taken[4]), "every pass in another order"
 
 
-def test_minibatches_of_an_operator_without_rows_to_choose_are_refused() -> None:
-    problem = recoverable()["compressed sensing"]
-    with pytest.raises(ThresherError, match="batch_size"):
-        iht(problem.operator, problem.y, problem.budget, solver=IHT(batch_size=10))
+@pytest.mark.parametrize(
+    "solver, missing",
+    [(IHT(batch_size=10), "some of its rows"), (IHT(update_gates_every=1), "gates .* follow the weights")],
+    ids=["minibatches", "gates that follow"],
+)
+def test_what_an_operator_cannot_do_is_refused_before_work_starts(solver: IHT, missing: str) -> None:
+    problem, watch = recoverable()["compressed sensing"], Watch()
+    with pytest.raises(
+        ParameterError, match=rf"^GaussianOperator has no .*{missing}.*: use \S+=None[^.]*\.$"
+    ):
+        iht(problem.operator, problem.y, problem.budget, solver=solver, callback=watch)
+    assert not watch.records
+
+
+def relu_objective(problem: NetworkProblem) -> Relu:
+    """Give the objective of the ReLU network itself."""
+    y = torch.from_numpy(problem.y)[:, None]
+    layout = Layout((problem.X.shape[1], problem.hidden, 1), bias=False, fused=True)
+    return Relu(Data(problem.X, y, dtype=torch.float64), layout, SquaredError())
+
+
+def test_the_objective_of_a_relu_network_is_refused_in_one_sentence() -> None:
+    with pytest.raises(
+        ParameterError, match=r"^IHT cannot work on Relu: it needs a linear objective, and this one is relu\."
+    ):
+        run(paper_iht(), relu_objective(network_problem()), 12)
+
+
+def test_the_paper_has_no_early_stopping() -> None:
+    assert paper_iht().needs.options == OPTIONS - {"early_stopping"}
+    assert IHT().needs.options == OPTIONS
 
 
 def test_an_interruption_keeps_the_best_so_far() -> None:
@@ -327,7 +357,7 @@ def test_an_interruption_keeps_the_best_so_far() -> None:
         if record["step"] == 6:
             raise KeyboardInterrupt
 
-    objective = Objective(problem.operator(), torch.from_numpy(problem.y))
+    objective = problem.objective()
     solution = run(paper_iht(), objective, problem.budget, callback=interrupt)
     assert solution.status.name == "interrupted"
     assert solution.loss == min(record["loss"] for record in solution.history)
@@ -345,22 +375,18 @@ def test_what_is_handed_out_is_the_best_within_the_budget(name: str) -> None:
     assert torch.equal(solution.w.to_dense(), best.w.to_dense())
 
 
-def relu_loss(problem: NetworkProblem, w: SparseVector, signs: torch.Tensor) -> float:
-    """Give half the squared error of ``sum_i sign_i relu(x . u_i)``, where w holds ``sign_i u_i``."""
-    fused = w.to_dense().view(problem.hidden, -1).numpy()
-    output = np.maximum(problem.X @ (signs.numpy() * fused.T), 0) @ signs.numpy()
-    return 0.5 * float(np.sum((output - problem.y) ** 2))
-
-
 @pytest.mark.parametrize("negative", [0.0, 0.5], ids=["positive", "both signs"])
 def test_the_loss_is_that_of_the_relu_network_once_gates_follow(negative: float) -> None:
     problem = network_problem(negative=negative, seed=11)
-    _, watch = fit(problem, IHT(update_gates_every=1, signs=problem.signs, settle=None), steps=8)
+    _, watch = fit(problem, IHT(update_gates_every=1, settle=None), steps=8, signs=problem.signs)
     own = [place for place, record in enumerate(watch.records) if record["gates_moved"]]
     assert own == list(range(1, 8))
     for place in own:
-        expected = relu_loss(problem, watch.iterates[place].w, problem.signs)
-        assert watch.records[place]["loss"] == pytest.approx(expected, rel=1e-9)
+        iterate = watch.iterates[place]
+        weights = iterate.w.to_dense().view(problem.hidden, -1).numpy()
+        output = np.maximum(problem.X @ weights.T, 0) @ problem.signs.numpy()
+        assert iterate.loss == pytest.approx(0.5 * np.mean((output - problem.y) ** 2), rel=1e-9)
+        assert iterate.loss == pytest.approx(relu_objective(problem).value(Point(iterate.w, iterate.signs)))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -368,18 +394,29 @@ def test_the_loss_handed_out_is_that_of_the_network_handed_out(seed: int) -> Non
     # Random gates fit targets below zero, which a network of positive signs cannot.
     problem = network_problem(rows=500, features=6, hidden=4, budget=8, negative=0.5, seed=seed)
     solution, _ = fit(problem, IHT(update_gates_every=1, settle=None), steps=12)
-    expected = relu_loss(problem, solution.w, torch.ones(problem.hidden))
+    assert solution.signs is not None and bool((solution.signs == 1).all())
+    expected = relu_objective(problem).value(Point(solution.w, solution.signs))
     assert solution.loss == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_start_brings_its_own_signs() -> None:
+    problem = network_problem(negative=0.5, seed=11)
+    w = fit(problem, IHT(update_gates_every=1, settle=None), steps=8, signs=problem.signs)[0].w
+    solver = IHT(update_gates_every=1)
+    begun = solver.init(problem.objective(), problem.budget, Start(w, problem.signs))
+    assert begun.exact
+    assert begun.loss == pytest.approx(relu_objective(problem).value(Point(w, problem.signs.double())))
+    assert torch.equal(solver.step(begun).signs, problem.signs.double())
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_signs_let_targets_be_of_any_sign(seed: int) -> None:
     problem = network_problem(rows=1000, features=6, hidden=4, budget=8, negative=0.5, seed=seed)
-    solver = IHT(update_gates_every=1, refinement=LeastSquares(), settle=None)
-    below_zero = 0.5 * float(np.sum(np.minimum(problem.y, 0) ** 2))
+    solver = IHT(update_gates_every=1, refinement=EXACT, settle=None)
+    below_zero = 0.5 * float(np.mean(np.minimum(problem.y, 0) ** 2))
     lowest = []
     for signs in (None, problem.signs):
-        _, watch = fit(problem, replace(solver, signs=signs), steps=30)
+        _, watch = fit(problem, solver, steps=30, signs=signs)
         lowest.append(min(record["loss"] for record in watch.records if record["gates_moved"]))
     assert lowest[0] >= below_zero * (1 - 1e-9), "all that is below zero is lost"
     assert lowest[1] < 0.2 * below_zero
@@ -410,7 +447,7 @@ def test_thresholding_what_was_evaluated_is_thresholding_everything(loss: str, a
     problem = network_problem(seed=13)
     y = torch.from_numpy(problem.y)
     weight = torch.linspace(0.5, 2, len(y), dtype=torch.float64)
-    objective = Objective(problem.operator(), y, weight=weight, alpha=alpha)
+    objective = Linear(problem.operator(), y, weight=weight, alpha=alpha)
     if loss == "logistic":
         objective = replace(objective, y=(y > y.median()).double(), loss=Logistic())
     A = problem.operator().as_matrix()
@@ -419,7 +456,7 @@ def test_thresholding_what_was_evaluated_is_thresholding_everything(loss: str, a
     gradient = A.T @ objective.slope(A @ dense) + alpha * dense
     at = objective.evaluate(w, extra=12)
     torch.testing.assert_close(at.output, A @ dense)
-    assert at.value == pytest.approx(objective.value(A @ dense, w))
+    assert at.value == pytest.approx(objective.measure(A @ dense, w.values)) == objective.value(w)
     torch.testing.assert_close(at.gradient.values, gradient[at.gradient.indices])
     assert at.gradient.nonzeros <= 9 + 12
     for eta in (1e-6, 1e-3, 1.0):
@@ -438,7 +475,7 @@ def test_targets_of_zero_are_fitted_by_nothing() -> None:
 def test_a_budget_of_everything_reaches_least_squares() -> None:
     problem = network_problem(rows=60, features=3, hidden=2)
     operator = problem.operator()
-    solver = IHT(refinement=LeastSquares(), settle=None)
+    solver = IHT(refinement=EXACT, settle=None)
     solution = iht(operator, problem.y, budget=10**6, solver=solver, max_iter=3)
     expected, *_ = np.linalg.lstsq(operator.as_matrix().numpy(), problem.y, rcond=None)
     np.testing.assert_allclose(solution.w.to_dense().numpy(), expected, atol=1e-8)
@@ -504,9 +541,9 @@ def test_the_global_random_state_is_left_alone() -> None:
 def test_a_step_of_zero_keeps_no_zeros() -> None:
     # No row opens the only gate that holds a weight, so the step along it is 0/0.
     X = np.abs(normal(50, 2))
-    operator = GatedOperator(Design(X, dtype=torch.float64), given_generators([[1.0, -1.0], [1.0, -1.0]]))
+    operator = GatedOperator(Data(X, dtype=torch.float64), given_generators([[1.0, -1.0], [1.0, -1.0]]))
     start = SparseVector(torch.tensor([2]), torch.tensor([3.0]).double(), 4)
-    objective = Objective(operator, torch.from_numpy(X[:, 0]))
+    objective = Linear(operator, torch.from_numpy(X[:, 0]))
     solver = IHT(refinement=None)
     after = solver.step(solver.init(objective, 3, Start(start)))
     assert torch.isfinite(after.w.values).all()

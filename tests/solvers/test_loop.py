@@ -11,8 +11,8 @@ import torch
 
 from thresher.linear.matrix import MatrixOperator
 from thresher.linear.vector import SparseVector
-from thresher.objective.linear import Objective
-from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Start, Status, run
+from thresher.objective.linear import Linear
+from thresher.solvers.loop import SETTLED, Iterate, Needs, Record, Solution, Start, Status, run
 
 SIZE = 6
 
@@ -28,8 +28,9 @@ class Scripted:
     steps: int = 0
     budget: int = 0
     given: list[Start | None] = field(default_factory=list)
+    needs: Needs = field(default_factory=lambda: Needs(kind="linear"))
 
-    def init(self, objective: Objective, budget: int, start: Start | None) -> Iterate:
+    def init(self, objective: Linear, budget: int, start: Start | None) -> Iterate:
         self.budget = budget
         self.given.append(start)
         return self.hand_out(SparseVector.zeros(SIZE) if start is None else start.w, math.inf)
@@ -58,8 +59,8 @@ def vector(nonzeros: int, value: float) -> SparseVector:
     return SparseVector(torch.arange(nonzeros), torch.full((nonzeros,), value), SIZE)
 
 
-def objective() -> Objective:
-    return Objective(MatrixOperator(torch.eye(SIZE)), torch.zeros(SIZE))
+def objective() -> Linear:
+    return Linear(MatrixOperator(torch.eye(SIZE)), torch.zeros(SIZE))
 
 
 def go(solver: Scripted, **options: object) -> Solution:

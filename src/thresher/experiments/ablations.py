@@ -80,18 +80,18 @@ def _thresholding(cell: Cell) -> dict[str, Any]:
     """Fit under fixed signs in float64, and record how the fit came about."""
     import torch
 
-    from thresher.objective.design import Design
+    from thresher.objective.data import Data
     from thresher.objective.gated import GatedOperator
     from thresher.objective.gates import DenseRandom
     from thresher.solvers.iht import iht
 
     problem = plant(cell)
     generators = DenseRandom(cell["d"], cell["hidden"], cell.seed)
-    operator = GatedOperator(Design(problem.X, dtype=torch.float64), generators)
+    operator = GatedOperator(Data(problem.X, dtype=torch.float64), generators)
     solution = iht(operator, problem.y, cell["budget"], solver=_solver(cell), max_iter=cell["passes"])
     if solution.status.name == "interrupted":
         raise KeyboardInterrupt
-    network = operator.following(solution.w, torch.ones(cell["hidden"]))
+    network = operator.following(solution.w)
     curve = psnr_curve(problem, (record["loss"] for record in solution.history))
     return {
         "psnr": decibels(psnr(problem.y, network.forward(solution.w).numpy())),

@@ -151,20 +151,19 @@ def decibels(value: float) -> float:
 
 
 def psnr_curve(problem: PlantedProblem, losses: Iterable[float]) -> list[float]:
-    """Turn losses, half the sum of squared errors in the units of y, into PSNR.
+    """Turn losses, half the mean squared error in the units of y, into PSNR.
 
     Examples
     --------
     >>> problem = planted(n=50, d=4, hidden=1, budget=2)
     >>> peak = float(abs(problem.y).max())
-    >>> psnr_curve(problem, [0.5 * 50 * peak**2, 0.0])
+    >>> psnr_curve(problem, [0.5 * peak**2, 0.0])
     [0.0, 400.0]
     """
     peak = float(np.abs(problem.y).max())
-    errors = (2 * loss / len(problem.y) for loss in losses)
     return [
-        decibels(20 * math.log10(peak) - 10 * math.log10(error) if error > 0 else math.inf)
-        for error in errors
+        decibels(20 * math.log10(peak) - 10 * math.log10(2 * loss) if loss > 0 else math.inf)
+        for loss in losses
     ]
 
 

@@ -127,7 +127,7 @@ def _watched(work: Callable[[], Any], before: int) -> tuple[Any, int]:
 def _measure(configuration: dict[str, Any]) -> dict[str, Any]:
     import torch
 
-    from thresher.objective.design import Design
+    from thresher.objective.data import Data
     from thresher.objective.gated import GatedOperator
     from thresher.objective.gates import DenseRandom
     from thresher.solvers.iht import iht, paper_iht
@@ -138,9 +138,9 @@ def _measure(configuration: dict[str, Any]) -> dict[str, Any]:
 
     def fit(n: int, steps: int) -> float:
         operator = GatedOperator(
-            Design(problem.X[:n], dtype=dtype),
+            Data(problem.X[:n], dtype=dtype, memory_limit=configuration["memory_limit"]),
             DenseRandom(configuration["d"], configuration["hidden"], configuration["seed"]),
-            configuration["memory_limit"],
+            memory_limit=configuration["memory_limit"],
         )
         began = time.perf_counter()
         iht(operator, problem.y[:n], configuration["budget"], solver=solver, max_iter=steps)

@@ -165,32 +165,3 @@ def check_budget(budget: object, size: int | None = None) -> int:
 def constant(budget: int) -> Schedule:
     """Allow the same budget at every step."""
     return lambda step: budget
-
-
-def breathe(budget: int, inflation: float = 1.4, inflated: int = 10, exact: int = 10) -> Schedule:
-    """Alternate between an inflated budget and the exact one.
-
-    The theorem asks for an inflated budget; the user asks for the exact one. A schedule that goes back and
-    forth lets wrong weights be displaced during the inflated steps.
-
-    Parameters
-    ----------
-    budget : int
-        The exact budget.
-    inflation : float
-        The inflated budget as a multiple of the exact one.
-    inflated, exact : int
-        Steps spent at each in turn.
-    """
-    wide = round(budget * inflation)
-    return lambda step: wide if step % (inflated + exact) < inflated else budget
-
-
-def shrink(start: int, end: int, steps: int) -> Schedule:
-    """Go from one budget down to another geometrically, then stay."""
-
-    def schedule(step: int) -> int:
-        share = min(1.0, step / max(1, steps))
-        return max(end, round(start * (end / start) ** share))
-
-    return schedule

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.linear.matrix import _Columns
+from thresher.linear.matrix import DenseColumns
 from thresher.linear.operator import Blocks, Operator, Restricted
 from thresher.linear.vector import SparseVector
 
@@ -53,7 +53,7 @@ class GaussianOperator(Operator):
 
     def on_support(self, support: Tensor) -> Restricted:
         """Generate the columns of a support once and hold them."""
-        return _Columns(self.columns(support.tolist()))
+        return DenseColumns(self.columns(support.tolist()))
 
     def column_norms(self) -> Blocks:
         """Give the norm of every column."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,32 +40,44 @@ class MatrixOperator(Operator):
 
     def on_support(self, support: Tensor) -> Restricted:
         """Restrict to some columns."""
-        return _Columns(self.matrix[:, support])
+        return DenseColumns(self.matrix[:, support])
 
     def column_norms(self) -> Blocks:
         """Give the norm of every column."""
         for start in range(0, self.size, self.block):
             yield start, self.matrix[:, start : start + self.block].norm(dim=0)
 
+    def take(self, rows: np.ndarray) -> MatrixOperator:
+        """Restrict to some rows."""
+        return MatrixOperator(self.matrix[torch.from_numpy(rows)], self.block)
+
     def as_matrix(self) -> Tensor:
         """Give the matrix itself."""
         return self.matrix
 
 
-class _Columns(Restricted):
-    """Columns held in memory."""
+class DenseColumns(Restricted):
+    """The columns of a support, held in memory: what the simplest operators give for `on_support`.
+
+    Parameters
+    ----------
+    columns : tensor of shape (rows, s)
+    """
 
     def __init__(self, columns: Tensor) -> None:
         self.columns = columns
         self.rows, self.size = columns.shape
 
     def forward(self, values: Tensor) -> Tensor:
+        """Compute A_S v."""
         return self.columns @ values
 
     def adjoint(self, residual: Tensor) -> Tensor:
+        """Compute A_S' r."""
         return self.columns.T @ residual
 
     def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
+        """Give all rows at once."""
         yield 0, self.rows, self.columns
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
 
 # The largest Gram matrix worth holding: 32 MB in float64.
@@ -23,12 +26,23 @@ Slope = Callable[[Tensor, int, int], Tensor]
 class Operator(ABC):
     """A linear map from a long vector to n numbers, known by what it does.
 
-    A new operator supplies the four abstract methods; everything else follows from them.
+    A new operator supplies the four abstract methods; everything else follows from them. Two methods are for
+    those that can do more: `take` for minibatches, `following` for gates.
+
+    Attributes
+    ----------
+    rows, size : int
+        What comes out, and what goes in.
+    dtype : torch.dtype
+        Precision of all arithmetic.
+    signs : tensor of shape (neurons,), optional
+        The sign with which each neuron enters the output, where columns belong to neurons.
     """
 
     rows: int
     size: int
     dtype: torch.dtype
+    signs: Tensor | None = None
 
     @abstractmethod
     def forward(self, w: SparseVector) -> Tensor:  # (rows,)
@@ -57,6 +71,20 @@ class Operator(ABC):
         """
         output = self.forward(w)
         return output, self.adjoint(slope(output, 0, self.rows))
+
+    def take(self, rows: np.ndarray) -> Operator:
+        """Restrict the operator to some of its rows, in the given order, where it can be."""
+        raise ParameterError(
+            f"{type(self).__name__} has no method `take` that restricts it to some of its rows, as "
+            "minibatches need: use batch_size=None."
+        )
+
+    def following(self, w: SparseVector, signs: Tensor | None = None, fallback: Any = None) -> Operator:
+        """Give the operator whose gates are those of the weights w, where it has gates."""
+        raise ParameterError(
+            f"{type(self).__name__} has no gates that could follow the weights: use update_gates_every=None, "
+            "or a GatedOperator."
+        )
 
     def as_matrix(self) -> Tensor:  # (rows, size)
         """Write the operator out, column by column. Meant for tests: it needs rows x size numbers."""

@@ -17,6 +17,8 @@ from torch import Tensor
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
+# The fewest and the most rows of a chunk, whatever the numbers: products over fewer rows are slow.
+LEAST_ROWS, MOST_ROWS = 256, 8192
 # The spread below which a column counts as constant: its reciprocal overflows in float32.
 LEAST_SCALE = 1e-35
 # The share of rows that must hold the same value for it to be the origin of a column, and the rows looked at.
@@ -60,7 +62,8 @@ class Data:
     ----------
     X : array or sparse matrix of shape (n, d)
         Never changed.
-    y : tensor of shape (n, targets)
+    y : tensor of shape (n, targets), optional
+        Nothing by default, which is what an operator needs.
     weight : tensor of shape (n,), optional
         Sample weights; one for each row by default.
     columns : Columns, optional
@@ -74,7 +77,7 @@ class Data:
     def __init__(
         self,
         X: Any,
-        y: Tensor,
+        y: Tensor | None = None,
         weight: Tensor | None = None,
         columns: Columns | None = None,
         dtype: torch.dtype = torch.float32,
@@ -82,6 +85,7 @@ class Data:
     ) -> None:
         self.X = X.tocsr() if scipy.sparse.issparse(X) else X
         self.rows, self.columns = X.shape
+        y = torch.zeros(self.rows, 0) if y is None else y
         self.targets = y.to(dtype) if y.is_floating_point() else y
         self.weight = weight
         self.amount = float(self.rows if weight is None else weight.double().sum())
@@ -136,8 +140,12 @@ class Data:
         assert sums is not None
         return sums
 
+    def chunk_rows(self, width: int) -> int:
+        """Give the rows of a chunk for which `width` numbers each stay in cache."""
+        return max(LEAST_ROWS, min(MOST_ROWS, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+
     def _spans(self, width: int) -> Iterator[tuple[int, int]]:
-        size = max(256, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+        size = self.chunk_rows(width)
         for start in range(0, self.rows, size):
             yield start, min(start + size, self.rows)
 

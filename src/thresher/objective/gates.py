@@ -41,6 +41,13 @@ class Generators(ABC):
             Their entries on those features.
         """
 
+    def follows(self, w: SparseVector) -> bool:
+        """Say whether w uses some neurons, and the generator of each is its weights in w.
+
+        The gated network is then a ReLU network: ``X h_i`` is also what neuron i adds up before its gate.
+        """
+        return False
+
 
 @dataclass(frozen=True)
 class DenseRandom(Generators):
@@ -85,6 +92,14 @@ class SparseGenerators(Generators):
         flat = place[chosen] * self.features + self.entries.indices[chosen] % self.features
         few = SparseVector(flat, self.entries.values[chosen], neurons.numel() * self.features)
         return block_of(few, self.features, 0, neurons.numel(), dtype)
+
+    def follows(self, w: SparseVector) -> bool:
+        """Compare the generators of the neurons that w uses with w."""
+        entries, used = self.entries, torch.zeros(self.neurons, dtype=torch.bool)
+        used[w.indices // self.features] = True
+        chosen = used[entries.indices // self.features]
+        same = torch.equal(entries.indices[chosen], w.indices)
+        return w.nonzeros > 0 and same and bool((entries.values[chosen] == w.values).all())
 
 
 def block_of(
@@ -185,28 +200,26 @@ def two_sparse(
 
 
 def follow(
-    weights: SparseVector,  # (neurons * features,), fused: sign_i u_i
-    signs: Tensor,  # (neurons,)
+    w: SparseVector,  # (neurons * features,)
     features: int,
     fallback: SparseGenerators | None = None,
 ) -> SparseGenerators:
-    """Let the gates follow the weights: h_i = sign_i w_i, which makes the gated network a ReLU network.
+    """Let the gates follow the weights: h_i = w_i, which makes the gated network a ReLU network.
 
     A neuron without weights has an empty gate, and could never win one back; with a `fallback` it takes the
     generator it has there.
     """
-    neurons = signs.numel()
-    own = weights.values * signs.to(weights.values.dtype)[weights.indices // features]
-    indices, values = weights.indices, own
+    neurons = w.size // features
+    indices, values = w.indices, w.values
     if fallback is not None:
         live = torch.zeros(neurons, dtype=torch.bool)
-        live[weights.indices // features] = True
+        live[w.indices // features] = True
         spare = ~live[fallback.entries.indices // features]
         indices = torch.cat([indices, fallback.entries.indices[spare]])
         values = torch.cat([values, fallback.entries.values[spare].to(values.dtype)])
         order = torch.argsort(indices)
         indices, values = indices[order], values[order]
-    return SparseGenerators(SparseVector(indices, values, weights.size), features, neurons)
+    return SparseGenerators(SparseVector(indices, values, w.size), features, neurons)
 
 
 def _from_lists(columns: list[tuple[list[int], list[float]]], features: int) -> SparseGenerators:

@@ -1,10 +1,14 @@
-"""What a solver is given: the value of a loss under an operator, its gradient where it can matter, and views
-restricted to a support."""
+"""The loss under a linear operator, for gates that are fixed or lag and for sensing matrices.
+
+A solver is given its value, its gradient where it can matter, and views restricted to a support.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,23 +17,23 @@ from torch import Tensor
 from thresher.linear.budget import StreamingTop
 from thresher.linear.operator import Operator, Restricted
 from thresher.linear.vector import SparseVector
-from thresher.objective.gated import GatedOperator
-from thresher.objective.losses import Loss, SquaredError
+from thresher.objective.loss import Loss, SquaredError
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
-    """``f(w) = loss(A w, y) + alpha/2 ||w||^2`` under an operator A that is never built.
+class Linear:
+    """``f(w) = mean loss(A w, y) + alpha/2 ||w||^2`` under an operator A that is never built.
 
     Attributes
     ----------
     operator : Operator
     y : tensor of shape (rows,)
     loss : Loss
+        Of one output.
     weight : tensor of shape (rows,), optional
-        Sample weights.
+        Sample weights, of which only the proportions matter; one for each row by default.
     alpha : float
-        L2 penalty.
+        L2 penalty beside the mean over rows.
     """
 
     operator: Operator
@@ -38,35 +42,58 @@ class Objective:
     weight: Tensor | None = None
     alpha: float = 0.0
 
+    kind: ClassVar[str] = "linear"
+    layout: ClassVar[None] = None
+
     @property
     def size(self) -> int:
         """All weights there could be."""
         return self.operator.size
 
-    def under(self, operator: Operator) -> Objective:
+    @cached_property
+    def amount(self) -> float:
+        """What all sample weights add up to: the number of rows, where there are none."""
+        return float(
+            self.operator.rows if self.weight is None else self.weight.double().sum().clamp(min=1e-300)
+        )
+
+    @cached_property
+    def share(self) -> Tensor:  # (rows,)
+        """What each row counts in the mean."""
+        if self.weight is None:
+            return torch.full((self.operator.rows,), 1 / self.amount, dtype=self.operator.dtype)
+        return (self.weight.double() / self.amount).to(self.operator.dtype)
+
+    def under(self, operator: Operator) -> Linear:
         """Give the same objective under another operator on the same rows."""
         return replace(self, operator=operator)
 
-    def on_rows(self, rows: np.ndarray) -> Objective:
-        """Restrict the objective to some rows; its operator must be a gated one."""
-        assert isinstance(self.operator, GatedOperator)
+    def take(self, rows: np.ndarray) -> Linear:
+        """Give the objective on some rows; the penalty stays what it is beside a sum over rows."""
         chosen = torch.from_numpy(rows)
-        return replace(
-            self,
-            operator=self.operator.on_rows(self.operator.design.take(rows)),
-            y=self.y[chosen],
-            weight=None if self.weight is None else self.weight[chosen],
-        )
+        weight = None if self.weight is None else self.weight[chosen]
+        part = replace(self, operator=self.operator.take(rows), y=self.y[chosen], weight=weight)
+        return replace(part, alpha=self.alpha * self.amount / part.amount) if self.alpha else part
 
-    def slope(self, output: Tensor, start: int = 0, stop: int | None = None) -> Tensor:
-        """Give the weighted derivative of the loss with respect to the output of rows start to stop."""
-        slope = self.loss.slope(output, self.y[start:stop])
-        return slope if self.weight is None else slope * self.weight[start:stop]
+    def slope(self, output: Tensor, start: int = 0, stop: int | None = None) -> Tensor:  # (stop - start,)
+        """Give the derivative of the mean loss with respect to the output of rows start to stop."""
+        slope = self.loss.slope(output[:, None], self.y[start:stop, None])[:, 0]
+        return slope * self.share[start:stop]
 
-    def value(self, output: Tensor, w: SparseVector) -> float:
-        """Give the objective from the output that belongs to w."""
-        penalty = 0.5 * self.alpha * float(w.values.double().square().sum())
-        return self.loss.value(output, self.y, self.weight) + penalty
+    def curvature(self, output: Tensor) -> Tensor:  # (rows,)
+        """Give the second derivative of the mean loss with respect to the output of each row."""
+        one = torch.ones(len(output), 1, 1, dtype=output.dtype)
+        return self.loss.scaled(output[:, None], self.y[:, None], one)[:, 0, 0].square() * self.share
+
+    def measure(self, output: Tensor, values: Tensor) -> float:
+        """Give the objective from the output that belongs to some weights."""
+        rows = self.loss.value(output[:, None], self.y[:, None]).double()
+        penalty = 0.5 * self.alpha * float(values.double().square().sum())
+        return float((rows * self.share.double()).sum()) + penalty
+
+    def value(self, w: SparseVector) -> float:
+        """Give the objective at w."""
+        return self.measure(self.operator.forward(w), w.values)
 
     def evaluate(self, w: SparseVector, extra: int) -> Evaluation:
         """Compute the value at w, and the gradient on its support and on the `extra` largest entries outside.
@@ -93,11 +120,11 @@ class Objective:
         order = torch.argsort(indices)
         values = torch.cat([on_support, outside.values.to(on_support.dtype)])[order]
         gradient = SparseVector(indices[order], values, self.size)
-        return Evaluation(self.value(output, w), output, gradient)
+        return Evaluation(self.measure(output, w.values), output, gradient)
 
-    def restricted(self, support: Tensor) -> RestrictedObjective:
+    def restricted(self, support: Tensor) -> RestrictedLinear:
         """See the objective on a support only."""
-        return RestrictedObjective(self, self.operator.on_support(support))
+        return RestrictedLinear(self, self.operator.on_support(support))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,48 +137,34 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class RestrictedObjective:
+class RestrictedLinear:
     """The objective as a function of the values on a support."""
 
-    whole: Objective
+    whole: Linear
     columns: Restricted
 
-    def value(self, output: Tensor, values: Tensor) -> float:
-        """Give the objective from the output that belongs to the values."""
-        penalty = 0.5 * self.whole.alpha * float(values.double().square().sum())
-        return self.whole.loss.value(output, self.whole.y, self.whole.weight) + penalty
-
     def gradient(self, output: Tensor, values: Tensor) -> Tensor:
-        """Give the gradient with respect to the values."""
-        gradient = self.columns.adjoint(self.whole.slope(output))
-        return gradient + self.whole.alpha * values if self.whole.alpha else gradient
-
-    def curvature(self, output: Tensor) -> Tensor | None:
-        """Give the weighted second derivative of the loss, row by row; None where it is 1."""
-        curvature, weight = self.whole.loss.curvature(output), self.whole.weight
-        if curvature is None or weight is None:
-            return weight if curvature is None else curvature
-        return curvature * weight
+        """Give the gradient with respect to the values, from the output that belongs to them."""
+        return self._penalised(self.columns.adjoint(self.whole.slope(output)), values)
 
     def model(self, values: Tensor, times: int) -> Quadratic:
         """Give the second-order model at some values, to be asked for `times` products or fewer."""
         output, gradient = self.columns.sweep(values, self.whole.slope)
-        if self.whole.alpha:
-            gradient = gradient + self.whole.alpha * values
-        curvature = self.curvature(output)
         return Quadratic(
-            self.value(output, values),
-            gradient,
-            self.columns.normal(times, curvature),
+            self.whole.measure(output, values),
+            self._penalised(gradient, values),
+            self.columns.normal(times, self.whole.curvature(output)),
             self.whole.alpha,
         )
 
     def bend(self, direction: Tensor, output: Tensor) -> float:
         """Give ``d' H d`` for the Hessian H at the output that a direction d on the support meets."""
         moved = self.columns.forward(direction)
-        curvature = self.curvature(output)
-        squares = moved.square() if curvature is None else moved.square() * curvature
-        return float(squares.double().sum()) + self.whole.alpha * float(direction.double().square().sum())
+        squares = (moved.square() * self.whole.curvature(output)).double().sum()
+        return float(squares) + self.whole.alpha * float(direction.double().square().sum())
+
+    def _penalised(self, gradient: Tensor, values: Tensor) -> Tensor:
+        return gradient + self.whole.alpha * values if self.whole.alpha else gradient
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,10 @@ import math
 import mmap
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-
-from thresher.objective.design import Design
 
 # A dense product does a multiplication some eight times as fast as one that goes through nonzeros.
 DENSE_SHARE = 1 / 8
@@ -47,11 +46,61 @@ def pages(*shape: int, dtype: torch.dtype) -> Tensor:
     return torch.frombuffer(mmap.mmap(-1, numbers * dtype.itemsize), dtype=dtype).view(shape)
 
 
+@dataclass(frozen=True)
+class Features:
+    """The columns of a chunk of rows, and with a bias one more that is constant and never written.
+
+    Attributes
+    ----------
+    columns : int
+    bias : bool
+        Whether a constant is the last feature.
+    dtype : torch.dtype
+    """
+
+    columns: int
+    bias: bool
+    dtype: torch.dtype
+
+    @property
+    def count(self) -> int:
+        """How many features."""
+        return self.columns + int(self.bias)
+
+    def multiply(self, weights: Tensor, chunk: Tensor, out: Tensor) -> Tensor:  # (k, rows)
+        """Compute ``weights [chunk | 1]'`` into `out`, for weights of shape (k, features)."""
+        torch.mm(weights[:, : self.columns], chunk.T, out=out)
+        return out.add_(weights[:, self.columns :]) if self.bias else out
+
+    def accumulate(self, out: Tensor, chunk: Tensor, rows: Tensor) -> None:
+        """Add ``rows [chunk | 1]`` to `out`, (k, features), for rows of shape (k, chunk's rows)."""
+        out[:, : self.columns].addmm_(rows, chunk)
+        if self.bias:
+            out[:, -1] += rows.sum(1)
+
+    def transposed(self, chunk: Tensor, features: Tensor, out: Tensor) -> Tensor:  # (len(features), rows)
+        """Take some columns of a chunk, ascending, into the rows of `out`."""
+        constant = self.bias and features.numel() > 0 and int(features[-1]) == self.columns
+        inside = features.numel() - int(constant)
+        torch.index_select(chunk.T, 0, features[:inside], out=out[:inside])
+        out[inside:] = 1
+        return out
+
+    def gather(self, chunk: Tensor, features: Tensor) -> Tensor:  # (rows, len(features))
+        """Take some columns of a chunk; the last may be the constant."""
+        inside = features < self.columns
+        if bool(inside.all()):
+            return chunk[:, features]
+        out = torch.ones(chunk.shape[0], features.numel(), dtype=self.dtype)
+        out[:, inside] = chunk[:, features[inside]]
+        return out
+
+
 class Pairs(ABC):
     """Some pairs of neuron and feature, in ascending order: where there are weights."""
 
-    def __init__(self, design: Design, neuron: Tensor, feature: Tensor, neurons: int) -> None:
-        self.design, self.neuron, self.feature, self.neurons = design, neuron, feature, neurons
+    def __init__(self, features: Features, neuron: Tensor, feature: Tensor, neurons: int) -> None:
+        self.features, self.neuron, self.neurons = features, neuron, neurons
         self.used, self.place = torch.unique(feature, return_inverse=True)
 
     @abstractmethod
@@ -83,45 +132,47 @@ class Pairs(ABC):
         """Estimate the cost of `read`, `multiply` and `add` for one row, in dense multiplications."""
 
 
-def pairs(design: Design, neuron: Tensor, feature: Tensor, neurons: int) -> Pairs:
+def pairs(features: Features, neuron: Tensor, feature: Tensor, neurons: int) -> Pairs:
     """Choose how to go about some pairs: through all neurons and features, or pair by pair."""
-    held = SparsePairs(design, neuron, feature, neurons)
+    held = SparsePairs(features, neuron, feature, neurons)
     full = neuron.numel() >= DENSE_SHARE * neurons * held.used.numel()
-    return DensePairs(design, neuron, feature, neurons) if full else held
+    return DensePairs(features, neuron, feature, neurons) if full else held
 
 
 class DensePairs(Pairs):
     """Products of all neurons with all used features, of which the pairs are a good part."""
 
-    def __init__(self, design: Design, neuron: Tensor, feature: Tensor, neurons: int) -> None:
-        super().__init__(design, neuron, feature, neurons)
+    def __init__(self, features: Features, neuron: Tensor, feature: Tensor, neurons: int) -> None:
+        super().__init__(features, neuron, feature, neurons)
         # Gathering most columns costs more than multiplying all of them.
-        self.whole = 2 * self.used.numel() > design.features
+        self.whole = 2 * self.used.numel() > features.count
         if self.whole:
-            self.used, self.place = torch.arange(design.features), feature
+            self.used, self.place = torch.arange(features.count), feature
 
     def read(self, chunk: Tensor, scratch: Scratch) -> Tensor:
         """Take the used columns, (rows, used)."""
-        return chunk if self.whole else self.design.gather(chunk, self.used)
+        return chunk if self.whole else self.features.gather(chunk, self.used)
 
     def weights(self, values: Tensor) -> Tensor:  # (neurons, used)
         """Put values into a dense matrix."""
         weights = torch.zeros(self.neurons, self.used.numel(), dtype=values.dtype)
         weights[self.neuron, self.place] = values
-        return self.design.rescale(weights) if self.whole else weights
+        return weights
 
     def multiply(self, weights: Tensor, part: Tensor, out: Tensor) -> Tensor:
         """Compute one matrix product."""
-        return self.design.multiply(weights, part, out) if self.whole else torch.mm(weights, part.T, out=out)
+        return (
+            self.features.multiply(weights, part, out) if self.whole else torch.mm(weights, part.T, out=out)
+        )
 
     def zeros(self) -> Tensor:  # (neurons, used)
         """Start a dense sum."""
-        return torch.zeros(self.neurons, self.used.numel(), dtype=self.design.dtype)
+        return torch.zeros(self.neurons, self.used.numel(), dtype=self.features.dtype)
 
     def add(self, total: Tensor, part: Tensor, rows: Tensor) -> None:
         """Add one matrix product."""
         if self.whole:
-            self.design.accumulate(total, part, rows)
+            self.features.accumulate(total, part, rows)
         else:
             total.addmm_(rows, part)
 
@@ -131,7 +182,7 @@ class DensePairs(Pairs):
 
     def take(self, total: Tensor) -> Tensor:
         """Pick the pairs."""
-        return (self.design.rescale(total) if self.whole else total)[self.neuron, self.place]
+        return total[self.neuron, self.place]
 
 
 class SparsePairs(Pairs):
@@ -139,13 +190,13 @@ class SparsePairs(Pairs):
 
     def read(self, chunk: Tensor, scratch: Scratch) -> Tensor:  # (used, rows)
         """Take the used columns, each contiguous."""
-        return self.design.transposed(chunk, self.used, scratch("part", self.used.numel(), chunk.shape[0]))
+        return self.features.transposed(chunk, self.used, scratch("part", self.used.numel(), chunk.shape[0]))
 
     def weights(self, values: Tensor) -> Tensor:  # (neurons, used), sparse
         """Put values into a sparse matrix."""
         return torch.sparse_coo_tensor(
             torch.stack([self.neuron, self.place]),
-            self._scaled(values),
+            values,
             (self.neurons, self.used.numel()),
             is_coalesced=True,
             check_invariants=False,
@@ -164,7 +215,7 @@ class SparsePairs(Pairs):
             return torch.sparse_csr_tensor(
                 starts,
                 self.place,
-                torch.zeros(self.place.numel(), dtype=self.design.dtype),
+                torch.zeros(self.place.numel(), dtype=self.features.dtype),
                 (self.neurons, self.used.numel()),
                 check_invariants=False,
             )
@@ -179,8 +230,4 @@ class SparsePairs(Pairs):
 
     def take(self, total: Tensor) -> Tensor:
         """Read the values of the sum."""
-        return self._scaled(total.values())
-
-    def _scaled(self, values: Tensor) -> Tensor:
-        factor = self.design.factor
-        return values if factor is None else values * factor[self.feature]
+        return total.values()

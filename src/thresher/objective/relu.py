@@ -252,19 +252,23 @@ class Relu:
         """
         run = running.forward(batch.X)
         for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
-            neurons, places = self.layout.shapes[number]
-            inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
-            if places == 0:
-                continue
-            step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * places)))
-            for first in range(0, neurons, step):
-                last = min(first + step, neurons)
-                block = torch.empty(last - first, places, dtype=delta.dtype)
-                if inputs:
-                    torch.mm(delta[:, first:last].T, fed[:, :inputs], out=block[:, :inputs])
-                if places > inputs:
-                    block[:, -1] = delta[:, first:last].sum(0)
-                yield offset + first * places, block.view(-1)
+            yield from self.layer_blocks(number, fed, delta)
+
+    def layer_blocks(self, number: int, fed: Tensor, delta: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """Give the derivatives at every place of one layer, from what it is fed and its neurons' deltas."""
+        neurons, places = self.layout.shapes[number]
+        inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
+        if places == 0:
+            return
+        step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * places)))
+        for first in range(0, neurons, step):
+            last = min(first + step, neurons)
+            block = torch.empty(last - first, places, dtype=delta.dtype)
+            if inputs:
+                torch.mm(delta[:, first:last].T, fed[:, :inputs], out=block[:, :inputs])
+            if places > inputs:
+                block[:, -1] = delta[:, first:last].sum(0)
+            yield offset + first * places, block.view(-1)
 
     def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
         """Give the `count` largest derivatives over a batch at places where nothing is held."""

@@ -13,18 +13,24 @@ hence the lending, at the first batch of every pass (at the first step, in full 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.errors import ParameterError
 from thresher.linear.budget import StreamingTop
 from thresher.linear.sketch import CountSketch
 from thresher.linear.vector import SparseVector
-from thresher.objective.layered import Held, LayeredObjective
-from thresher.solvers.loop import DIVERGED, Iterate, Start, Status
+from thresher.objective.block import Block
+from thresher.objective.data import Batch
+from thresher.objective.layout import Layout
+from thresher.objective.relu import Point, Relu, Running
+from thresher.solvers.loop import DIVERGED, OPTIONS, Iterate, Needs, Start, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
 CROSS_ENTROPY, SQUARED, SQUARED_SMALL = 0.001, 0.005, 2.0
@@ -36,9 +42,12 @@ BLOCK = 2**18
 class ChainIHT:
     """Iterative hard thresholding of a network with one hidden layer and any outputs.
 
+    Its answer is the last iterate (``keep="last"`` of the loop), so that held-out rows choose nothing and
+    early stopping is not among its options. A penalty counts in the loss that it tells, not in its steps.
+
     Attributes
     ----------
-    batch : int, optional
+    batch_size : int, optional
         Rows of a step; all by default.
     seed : int
         Seed of the order of rows and of the sketch.
@@ -46,62 +55,45 @@ class ChainIHT:
         The size of all steps; by default the authors'.
     """
 
-    batch: int | None = None
+    batch_size: int | None = None
     seed: int = 0
     step_size: float | None = None
 
-    def init(self, objective: LayeredObjective, budget: int, start: Start | None) -> Iterate:
+    needs: ClassVar[Needs] = Needs(kind="relu", hidden_layers=1, options=OPTIONS - {"early_stopping"})
+
+    def init(self, objective: Relu, budget: int, start: Start | None) -> Iterate:
         """Start from nothing, or from a given network."""
-        if start is None:
-            w = SparseVector.zeros(objective.size, objective.design.dtype)
-        else:
-            w = start.w.to(objective.design.dtype)
+        _refuse(objective.layout)
+        dtype = objective.data.dtype
+        w = SparseVector.zeros(objective.size, dtype) if start is None else start.w.to(dtype)
         sketch = CountSketch.for_budget(budget, objective.size, self.seed)
         sketch.add(w.indices, w.values)
-        size = self.step_size or authors_step(objective, budget)
-        carry = _Run(objective, budget, sketch, size, self._batches(objective.design.rows))
-        return Iterate(w, float("inf"), 0.0, carry=carry)
+        size = authors_step(objective, budget) if self.step_size is None else self.step_size
+        carry = _Run(objective, budget, sketch, size, self.batch_size or objective.data.rows, self.seed)
+        return Iterate(w, math.inf, 0.0, carry=carry)
 
     def step(self, iterate: Iterate) -> Iterate:
         """Take one step."""
         run: _Run = iterate.carry
-        rows, lend = next(run.batches)
-        w = run.stepped(iterate.w, rows, lend)
-        passes = iterate.passes + len(rows) / run.objective.design.rows
+        w, passes = run.stepped(iterate.w), run.passes
         if not bool(torch.isfinite(w.values).all()) or not bool(torch.isfinite(run.sketch.table).all()):
-            return replace(run.best or iterate, passes=passes, carry=run, record={"diverged": True})
-        loss = (
-            run.objective.value(run.objective.hold(w.indices, w.values)) if _whole(passes) else float("nan")
-        )
-        following = Iterate(w, loss, passes, carry=run, record={"step_size": run.size})
-        if run.best is None or loss < run.best.loss:
-            run.best = replace(following, carry=None)
-        return following
+            return replace(run.best or iterate, passes=passes, carry=run, record={}, status=DIVERGED)
+        loss = run.objective.value(Point(w)) if passes == round(passes) else math.nan
+        found = Iterate(w, loss, passes, record={"step_size": run.size})
+        # Between passes the loss is not known: any known one is better.
+        better = run.best is None or math.isnan(run.best.loss) or loss < run.best.loss
+        return replace(found, carry=replace(run, step=run.step + 1, best=found if better else run.best))
 
     def stop(self, iterate: Iterate) -> Status | None:
-        """Go on until the passes are spent, or the steps have grown beyond all bounds."""
-        return DIVERGED if iterate.record.get("diverged") else None
+        """Go on until the passes are spent."""
+        return None
 
     def rescue(self, iterate: Iterate) -> Iterate:
         """Every iterate is within the budget."""
         return iterate
 
-    def _batches(self, rows: int) -> Iterator[tuple[np.ndarray, bool]]:
-        """Give the rows of each step, and whether empty neurons are lent weights."""
-        if self.batch is None or self.batch >= rows:
-            everything = np.arange(rows)
-            yield everything, True
-            while True:
-                yield everything, False
-        epoch = 0
-        while True:
-            order = np.random.default_rng([self.seed, 2, epoch]).permutation(rows)
-            for first in range(0, rows, self.batch):
-                yield order[first : first + self.batch], first == 0
-            epoch += 1
 
-
-def authors_step(objective: LayeredObjective, budget: int) -> float:
+def authors_step(objective: Relu, budget: int) -> float:
     """Give the step size that the authors found by hand."""
     if not objective.loss.quadratic:
         return CROSS_ENTROPY
@@ -109,40 +101,80 @@ def authors_step(objective: LayeredObjective, budget: int) -> float:
     return SQUARED_SMALL if small else SQUARED
 
 
-@dataclass(eq=False)
-class _Run:
-    """What stays the same from step to step, and the sketch, which does not."""
+def _refuse(layout: Layout) -> None:
+    if layout.fused or layout.direct:
+        kind = "direct connections" if layout.direct else "a fused output"
+        raise ParameterError(
+            f"ChainIHT cannot work on a layout with {kind}: it needs a hidden layer and outputs that have "
+            "weights of their own, Layout(widths, fused=False, direct=False)."
+        )
 
-    objective: LayeredObjective
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What stays the same from step to step, the steps taken, and the sketch, which every step adds to."""
+
+    objective: Relu
     budget: int
     sketch: CountSketch
     size: float
-    batches: Iterator[tuple[np.ndarray, bool]]
+    batch_size: int
+    seed: int
+    step: int = 0
     best: Iterate | None = None
 
-    def stepped(self, w: SparseVector, rows: np.ndarray, lend: bool) -> SparseVector:
-        """Take one thresholded step on some rows."""
-        objective = self.objective
-        held = objective.hold(w.indices, w.values)
-        lent = _Lent.to(held) if lend else _Lent.nothing(held)
-        X, y, weight = objective.read(rows)
-        fed = lent.forward(X, objective.design.factor)
-        deltas = lent.deltas(fed, objective.slope(fed[-1], y, weight))
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """The pass that this step belongs to, and where in it its rows begin."""
+        epoch, place = divmod(self.step, -(-self.objective.data.rows // self.batch_size))
+        return epoch, place * self.batch_size
+
+    @property
+    def passes(self) -> float:
+        """Passes over the data once this step is done."""
+        (epoch, first), rows = self.epoch, self.objective.data.rows
+        return epoch + min(first + self.batch_size, rows) / rows
+
+    @property
+    def lends(self) -> bool:
+        """Whether neurons that are empty on one side are lent weights at this step."""
+        epoch, first = self.epoch
+        return epoch == 0 if self.batch_size >= self.objective.data.rows else first == 0
+
+    def batch(self) -> Batch:
+        """Read the rows of this step."""
+        data = self.objective.data
+        if self.batch_size >= data.rows:
+            return data.batch(slice(0, data.rows))
+        epoch, first = self.epoch
+        order = np.random.default_rng([self.seed, 2, epoch]).permutation(data.rows)
+        return data.batch(order[first : first + self.batch_size])
+
+    def stepped(self, w: SparseVector) -> SparseVector:
+        """Take one thresholded step."""
+        objective, batch = self.objective, self.batch()
+        held = objective.run(Point(w))
+        lent = _Lent.to(held) if self.lends else _Lent(held)
+        fed = lent.forward(batch.X)
+        slope = objective.slope(fed[-1], batch).div_(batch.share.sum().clamp(min=1e-30))
+        deltas = lent.deltas(fed, slope)
         for indices, values in lent.entries():
             self.sketch.add(indices, values)
-        for start, block in self._gradient(fed, deltas):
-            self.sketch.add(torch.arange(start, start + block.numel()), block.mul_(-self.size))
-        kept = self._largest_estimates()
-        chosen = objective.hold(kept, torch.zeros(kept.numel(), dtype=w.values.dtype))
-        gradient = torch.empty_like(chosen.values)
-        for layer, part in enumerate(chosen.parts):
-            gradient[chosen.slices[layer]] = part.gradient(fed[layer], deltas[layer])
-        return SparseVector(kept, w.at(kept) + lent.at(kept) - self.size * gradient, objective.size)
-
-    def _gradient(self, fed: list[Tensor], deltas: list[Tensor]) -> Iterator[tuple[int, Tensor]]:
-        nothing = torch.zeros(0, dtype=torch.int64)
         for layer in (0, 1):
-            yield from self.objective.blocks(layer, fed[layer], deltas[layer], nothing)
+            for start, block in objective.layer_blocks(layer, fed[layer], deltas[layer]):
+                self.sketch.add(torch.arange(start, start + block.numel()), block.mul_(-self.size))
+        kept = self._largest_estimates()
+        gradient = self._gradient(kept, fed, deltas)
+        return SparseVector(kept, w.at(kept) + lent.at(kept) - self.size * gradient, w.size)
+
+    def _gradient(self, kept: Tensor, fed: list[Tensor], deltas: list[Tensor]) -> Tensor:  # (kept,)
+        """Compute the derivatives at some places again, which costs less than keeping all of them."""
+        layout = self.objective.layout
+        parts = [
+            Block(layout, layer, kept[part]).gradient(fed[layer], deltas[layer])
+            for layer, part in enumerate(layout.split(kept))
+        ]
+        return torch.cat(parts)
 
     def _largest_estimates(self) -> Tensor:
         size = self.objective.size
@@ -156,38 +188,32 @@ class _Run:
 class _Lent:
     """A network and what its empty neurons are lent, drawn again from the neuron's number when needed."""
 
-    held: Held
-    inner: list[int]
-    outer: list[int]
+    held: Running
+    inner: tuple[int, ...] = ()
+    outer: tuple[int, ...] = ()
 
     @classmethod
-    def to(cls, held: Held) -> _Lent:
+    def to(cls, held: Running) -> _Lent:
         """Lend to neurons that read no input, and to neurons that no output reads."""
-        first, second = held.parts
-        readers, read = first.neuron, second.place_of(second.place)
-        return cls(held, _empty(readers, first.neurons), _empty(read, second.inputs))
-
-    @classmethod
-    def nothing(cls, held: Held) -> _Lent:
-        """Lend nothing."""
-        return cls(held, [], [])
+        first, second = held.blocks
+        return cls(held, _empty(first.neuron, first.neurons), _empty(second.feature, second.inputs))
 
     def _rows(self) -> Iterator[tuple[int, Tensor]]:
-        part = self.held.parts[0]
+        block = self.held.blocks[0]
         for neuron in self.inner:
-            yield neuron, _draw(neuron, part.inputs, part.inputs * part.neurons, self.held.values.dtype)
+            yield neuron, _draw(neuron, block.inputs, block.inputs * block.neurons, self.held.values.dtype)
 
     def _columns(self) -> Iterator[tuple[int, Tensor]]:
-        part = self.held.parts[1]
+        block = self.held.blocks[1]
         for neuron in self.outer:
-            yield neuron, _draw(neuron, part.neurons, part.inputs * part.neurons, self.held.values.dtype)
+            yield neuron, _draw(neuron, block.neurons, block.inputs * block.neurons, self.held.values.dtype)
 
-    def forward(self, X: Tensor, factor: Tensor | None) -> list[Tensor]:
+    def forward(self, X: Tensor) -> list[Tensor]:
         """Give what both layers are fed, and the output."""
-        (first, second), values, slices = self.held.parts, self.held.values, self.held.slices
+        (first, second), values, slices = self.held.blocks, self.held.values, self.held.slices
         summed = first.forward(values[slices[0]], X)
         for neuron, lent in self._rows():
-            summed[:, neuron] += X @ (lent if factor is None else lent * factor[: first.inputs])
+            summed[:, neuron] += X @ lent
         hidden = summed.relu_()
         output = second.forward(values[slices[1]], hidden)
         for neuron, lent in self._columns():
@@ -196,7 +222,7 @@ class _Lent:
 
     def deltas(self, fed: list[Tensor], slope: Tensor) -> list[Tensor]:
         """Give the derivatives with respect to the sums of both layers."""
-        delta = self.held.parts[1].back(slope)
+        delta = self.held.blocks[1].back(slope)
         for neuron, lent in self._columns():
             delta[:, neuron] += slope @ lent
         return [delta.mul_(fed[1] > 0), slope]
@@ -220,17 +246,13 @@ class _Lent:
         return out
 
 
-def _empty(taken: Tensor, count: int) -> list[int]:
+def _empty(taken: Tensor, count: int) -> tuple[int, ...]:
     free = torch.ones(count, dtype=torch.bool)
     free[taken] = False
-    return [int(neuron) for neuron in free.nonzero().flatten()]
+    return tuple(free.nonzero().flatten().tolist())
 
 
 def _draw(neuron: int, count: int, size: int, dtype: torch.dtype) -> Tensor:
     """Draw what a neuron is lent: uniform in +-1/sqrt(size of its matrix), by the neuron's number."""
     draws = torch.rand(count, generator=torch.Generator().manual_seed(neuron), dtype=torch.float64)
     return ((2 * draws - 1) / size**0.5).to(dtype)
-
-
-def _whole(passes: float) -> bool:
-    return abs(passes - round(passes)) < 1e-9

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from thresher.errors import DataError, ParameterError
+from thresher.errors import DataError
 from thresher.linear.budget import Schedule, check_budget, constant, keep_largest
 from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
-from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import SparseGenerators
-from thresher.objective.linear import Evaluation, Objective
-from thresher.solvers.loop import SETTLED, Iterate, Record, Solution, Start, Status, run
+from thresher.objective.linear import Evaluation, Linear
+from thresher.solvers.loop import OPTIONS, SETTLED, Iterate, Needs, Record, Solution, Start, Status, run
 from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
 
 
@@ -26,7 +24,8 @@ class IHT:
     """``w <- H_s(w - eta A'(A w - y))``, then refinement on the support.
 
     The update is equation 5 of the paper, the step size that of its appendix A,
-    ``eta = ||g_S||^2 / ||A_S g_S||^2`` with g the gradient and S the support of w.
+    ``eta = ||g_S||^2 / ||A_S g_S||^2`` with ``g = A'(A w - y)`` and S the support of w. Step sizes are the
+    paper's, beside a sum over rows; beside the mean that is minimised here they are that many times as large.
 
     Attributes
     ----------
@@ -40,19 +39,20 @@ class IHT:
     schedule : Schedule, optional
         The budget of each step, by default the final one throughout.
     update_gates_every : int, optional
-        After how many steps the gates follow the weights (the paper's k); None keeps them for good.
+        After how many steps the gates follow the weights (the paper's k); None keeps them for good. Needs an
+        operator that has gates.
     fixed_first_pass : bool
         Whether the first pass over the data keeps the gates it starts with.
-    signs : tensor of shape (neurons,), optional
-        The sign of each neuron where gates follow; all positive by default.
     fallback : SparseGenerators, optional
         Gates for neurons without weights, which could otherwise never win one back.
     batch_size : int, optional
-        Rows of a minibatch; all rows by default.
+        Rows of a minibatch; all rows by default. Needs an operator that can be restricted to some rows.
     settle : int, optional
         Stop when the support has not changed for this many steps, an update of the gates among them.
     seed : int
         Order of the minibatches.
+    options : frozenset of str
+        Which options of an estimator it honours.
 
     References
     ----------
@@ -66,21 +66,29 @@ class IHT:
     schedule: Schedule | None = None
     update_gates_every: int | None = None
     fixed_first_pass: bool = True
-    signs: Tensor | None = None
     fallback: SparseGenerators | None = None
     batch_size: int | None = None
     settle: int | None = 3
     seed: int = 0
+    options: frozenset[str] = OPTIONS
 
-    def init(self, objective: Objective, budget: int, start: Start | None) -> Iterate:
+    @property
+    def needs(self) -> Needs:
+        """Take a linear operator, such as that of a network with one hidden layer and one output."""
+        return Needs(kind="linear", hidden_layers=1, outputs=1, options=self.options)
+
+    def init(self, objective: Linear, budget: int, start: Start | None) -> Iterate:
         """Start from zero, or from the given weights and their gates."""
-        operator, dtype = objective.operator, objective.operator.dtype
-        w = SparseVector.zeros(objective.size, dtype) if start is None else start.w.to(dtype)
-        if w.nonzeros and self.update_gates_every is not None and isinstance(operator, GatedOperator):
-            operator = operator.following(w, self._signs(operator), self.fallback)
+        operator, begin = objective.operator, start or Start(SparseVector.zeros(objective.size))
+        w, follows = begin.w.to(operator.dtype), False
+        if self.update_gates_every is not None:
+            # Asked for in any case, so that an operator without gates is refused before work starts.
+            own = operator.following(w, begin.signs, self.fallback)
+            follows = w.nonzeros > 0
+            operator = own if follows else operator
         schedule = self.schedule or constant(budget)
-        carry = _Carry(objective, operator, budget, schedule, self._batches(objective))
-        return self._iterate(w, carry.evaluated(w), {})
+        carry = _Carry(objective, operator, budget, schedule, self._batches(operator.rows))
+        return self._iterate(w, carry.evaluated(w), follows, {})
 
     def step(self, iterate: Iterate) -> Iterate:
         """Take one step: threshold, refine, let the gates follow if it is time, and evaluate."""
@@ -92,18 +100,23 @@ class IHT:
         if self.refinement is not None:
             new = self._refine(objective, new, eta)
         changed = not new.same_support(w)
-        carry, gates_moved = self._update_gates(carry.advance(changed), new)
+        carry, follows = self._update_gates(carry.advance(changed), new)
         carry = replace(carry, seen=carry.seen + objective.operator.rows)
-        record = {"step_size": eta, "support_changed": changed, "gates_moved": gates_moved}
-        return self._iterate(new, carry.evaluated(new), record)
+        record = {"step_size": eta / objective.amount, "support_changed": changed, "gates_moved": follows}
+        return self._iterate(new, carry.evaluated(new), follows, record)
 
-    def _iterate(self, w: SparseVector, carry: _Carry, record: Record) -> Iterate:
-        assert carry.at is not None and carry.batch is not None
-        rows = carry.objective.operator.rows
-        loss = carry.at.value * rows / carry.batch.operator.rows
-        lagging = self.update_gates_every is not None and getattr(carry.operator, "followed", None) is not w
+    def _iterate(self, w: SparseVector, carry: _Carry, follows: bool, record: Record) -> Iterate:
+        """Make an iterate; its loss is that of a ReLU network only where the gates are those of w."""
+        assert carry.at is not None
         return Iterate(
-            w, loss, carry.seen / rows, self.signs, w.nonzeros <= carry.budget, not lagging, record, carry
+            w,
+            carry.at.value,
+            carry.seen / carry.operator.rows,
+            signs=carry.operator.signs,
+            kept=w.nonzeros <= carry.budget,
+            exact=follows or self.update_gates_every is None,
+            record=record,
+            carry=carry,
         )
 
     def stop(self, iterate: Iterate) -> Status | None:
@@ -118,21 +131,21 @@ class IHT:
         """Cut an inflated iterate to the budget."""
         carry: _Carry = iterate.carry
         w = keep_largest(iterate.w, carry.budget)
-        objective = carry.objective.under(carry.operator)
-        return replace(iterate, w=w, loss=objective.value(objective.operator.forward(w), w), kept=True)
+        return replace(iterate, w=w, loss=carry.objective.under(carry.operator).value(w), kept=True)
 
-    def _step_size(self, objective: Objective, w: SparseVector, at: Evaluation) -> float:
+    def _step_size(self, objective: Linear, w: SparseVector, at: Evaluation) -> float:
+        """Give eta beside the mean over rows: the paper's, times the rows."""
         if self.step_size is not None:
-            return self.step_size
+            return self.step_size * objective.amount
         if w.nonzeros == 0 and self.first_step is not None:
-            return self.first_step
+            return self.first_step * objective.amount
         support = w.indices if w.nonzeros else at.gradient.indices
         gradient = at.gradient.at(support)
         length = float(gradient.double().square().sum())
         bend = objective.restricted(support).bend(gradient, at.output)
         return length / bend if bend > 0 else 0.0
 
-    def _refine(self, objective: Objective, w: SparseVector, eta: float) -> SparseVector:
+    def _refine(self, objective: Linear, w: SparseVector, eta: float) -> SparseVector:
         assert self.refinement is not None
         values = self.refinement(objective.restricted(w.indices), w.values, eta)
         kept = values != 0
@@ -141,27 +154,16 @@ class IHT:
     def _update_gates(self, carry: _Carry, w: SparseVector) -> tuple[_Carry, bool]:
         """Let the gates follow the weights every k-th step, once the first pass is over."""
         every, done = self.update_gates_every, carry.step
-        if every is None or not isinstance(carry.operator, GatedOperator):
-            return carry, False
         first = carry.first_pass if self.fixed_first_pass else 1
-        if done < first or (done - 1) % every:
+        if every is None or done < first or (done - 1) % every:
             return carry, False
-        operator = carry.operator.following(w, self._signs(carry.operator), self.fallback)
+        operator = carry.operator.following(w, fallback=self.fallback)
         return replace(carry, operator=operator, just_moved=True), True
 
-    def _signs(self, operator: GatedOperator) -> Tensor:
-        return torch.ones(operator.neurons) if self.signs is None else self.signs
-
-    def _batches(self, objective: Objective) -> Callable[[int], np.ndarray] | None:
+    def _batches(self, rows: int) -> Callable[[int], np.ndarray] | None:
         """Give the rows of each step, or None for all of them."""
-        rows = objective.operator.rows
         if self.batch_size is None or self.batch_size >= rows:
             return None
-        if not isinstance(objective.operator, GatedOperator):
-            raise ParameterError(
-                f"batch_size={self.batch_size}, but {type(objective.operator).__name__} cannot be restricted "
-                "to some of its rows. Use batch_size=None."
-            )
         size, per_pass = self.batch_size, -(-rows // self.batch_size)
 
         def rows_of(step: int) -> np.ndarray:
@@ -176,12 +178,12 @@ class IHT:
 class _Carry:
     """What thresholding needs from one step to the next."""
 
-    objective: Objective
+    objective: Linear
     operator: Operator
     budget: int
     schedule: Schedule
     batches: Callable[[int], np.ndarray] | None
-    batch: Objective | None = None
+    batch: Linear | None = None
     at: Evaluation | None = None
     step: int = 0
     seen: int = 0
@@ -201,11 +203,9 @@ class _Carry:
         batch = self._next_batch()
         return replace(self, batch=batch, at=batch.evaluate(w, self.schedule(self.step)))
 
-    def _next_batch(self) -> Objective:
+    def _next_batch(self) -> Linear:
         whole = self.objective.under(self.operator)
-        if self.batches is None:
-            return whole
-        return whole.on_rows(self.batches(self.step))
+        return whole if self.batches is None else whole.take(self.batches(self.step))
 
     def advance(self, changed: bool) -> _Carry:
         """Count a step and how long the support has stayed the same."""
@@ -225,8 +225,10 @@ def paper_iht(
     """Make the solver of the paper's experiments with one output: appendix A to the letter.
 
     A first step of 1e-14 that only selects a support, the normalised step size, ten Armijo steps on the
-    support, gates that follow the weights after every step once the first pass is over, all signs positive,
-    and no way back for a neuron that lost its last weight.
+    support, gates that follow the weights after every step once the first pass is over, and no way back for a
+    neuron that lost its last weight. The paper's operator has dense random gates, all signs positive and no
+    bias. Its answer is the last iterate (``keep="last"`` of the loop), so that held-out rows choose nothing
+    and early stopping is not among its options.
     """
     return IHT(
         first_step=1e-14,
@@ -235,6 +237,7 @@ def paper_iht(
         batch_size=batch_size,
         settle=settle,
         seed=seed,
+        options=OPTIONS - {"early_stopping"},
     )
 
 
@@ -264,7 +267,8 @@ def iht(
     Parameters
     ----------
     operator : Operator
-        The gated ReLU operator, a Gaussian sensing matrix, or your own.
+        The gated ReLU operator, a Gaussian sensing matrix, or your own: a subclass of
+        :class:`~thresher.linear.Operator` with its four methods.
     y : array of shape (rows,)
         Measurements.
     budget : int
@@ -274,7 +278,7 @@ def iht(
     max_iter : int
         Steps.
     tol : float
-        Stop when half the squared error is at most this.
+        Stop when half the mean squared error over the measurements is at most this.
     start : SparseVector, optional
         Where to start.
     callback : callable, optional
@@ -283,6 +287,7 @@ def iht(
     Returns
     -------
     Solution
+        Its `loss`, and that of its history, is half the mean squared error over the measurements.
 
     Examples
     --------
@@ -302,10 +307,9 @@ def iht(
         )
     if not bool(torch.isfinite(measured).all()):
         raise DataError("y holds NaN or infinity. Remove or replace those measurements.")
-    objective = Objective(operator, measured)
     return run(
         solver or IHT(),
-        objective,
+        Linear(operator, measured),
         budget,
         start=None if start is None else Start(start),
         max_iter=max_iter,

@@ -6,149 +6,198 @@ is therefore sparser than allowed (appendix A, "Layerwise optimization for deepe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
-from thresher.objective.design import Design
+from thresher.objective.block import Block
+from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import DenseRandom
-from thresher.objective.layered import LayeredObjective, Layout, Part
-from thresher.objective.linear import Objective
+from thresher.objective.layout import Layout
+from thresher.objective.linear import Linear
+from thresher.objective.relu import Relu
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import paper_iht
-from thresher.solvers.loop import CALLED_OFF, INTERRUPTED, Iterate, Record, Solution, run
+from thresher.solvers.loop import SPENT, Iterate, Needs, Solver, Start, Status
 
 
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """One stage: a hidden layer of the whole network, trained with an output layer of its own.
+@dataclass(frozen=True)
+class Layerwise:
+    """Thresholding of a network of any depth, a hidden layer at a time: a stage for each.
+
+    A stage trains its layer and an output layer of its own on what the frozen layers before pass on: by
+    :func:`~thresher.solvers.iht.paper_iht` where there is one output, by
+    :class:`~thresher.solvers.chain.ChainIHT` where there are several. Every stage has all the passes; the
+    passes of an iterate are the mean over the stages, so that `passes` is also the `max_iter` of the whole
+    run. Until the last stage an iterate is no whole network yet, and its loss is that of the stage. The
+    answer is the last iterate (``keep="last"`` of the loop).
 
     Attributes
     ----------
-    whole : LayeredObjective
-        The objective of the whole network.
-    layer : int
-        Which hidden layer, from 0.
-    batch : int, optional
+    passes : float
+        Passes over the data for each stage.
+    batch_size : int, optional
         Rows of a step; all by default.
     update_gates_every : int
         The paper's k, for one output.
     seed : int
+        Seed of the gates, of the order of rows, and of the sketch.
     """
 
-    whole: LayeredObjective
+    passes: float = 100
+    batch_size: int | None = None
+    update_gates_every: int = 1
+    seed: int = 0
+
+    needs: ClassVar[Needs] = Needs(kind="relu", options=frozenset({"callback", "sample_weight"}))
+
+    def init(self, objective: Relu, budget: int, start: Start | None) -> Iterate:
+        """Start from nothing."""
+        if start is not None:
+            raise ParameterError(
+                "Layerwise cannot start from a given network, because it trains one layer after the other: "
+                "leave out the start."
+            )
+        if objective.layout.direct:
+            raise ParameterError(
+                "Layerwise cannot work on a layout with direct connections: it needs layers only, "
+                "Layout(widths, direct=False)."
+            )
+        nothing = SparseVector.zeros(objective.size, objective.data.dtype)
+        return self._iterate(self._stage(objective, budget, 0, nothing))
+
+    def step(self, iterate: Iterate) -> Iterate:
+        """Take one step of a stage, the next one's first where a stage is over."""
+        stage: _Stage = iterate.carry
+        if self._over(stage):
+            stage = self._stage(stage.whole, stage.budget, stage.layer + 1, stage.placed())
+        return self._iterate(replace(stage, inner=stage.solver.step(stage.inner)))
+
+    def stop(self, iterate: Iterate) -> Status | None:
+        """Stop when the last stage is over, or the stages before have used the budget up."""
+        stage: _Stage = iterate.carry
+        final = stage.last or iterate.w.nonzeros >= stage.budget
+        return self._over(stage) if final else None
+
+    def rescue(self, iterate: Iterate) -> Iterate:
+        """Every iterate is within the budget."""
+        return iterate
+
+    def _stage(self, whole: Relu, budget: int, layer: int, frozen: SparseVector) -> _Stage:
+        """Begin a stage with its share of the budget."""
+        share = max(1, budget // (whole.layout.layers - 1))
+        solver: Solver
+        if whole.layout.fused:
+            solver = paper_iht(self.update_gates_every, self.batch_size, self.seed)
+        else:
+            solver = ChainIHT(self.batch_size, self.seed)
+        objective = stage_objective(whole, layer, frozen, self.seed)
+        allowed = min(share, budget - frozen.nonzeros, objective.size)
+        return _Stage(whole, budget, layer, frozen, solver, solver.init(objective, allowed, None))
+
+    def _over(self, stage: _Stage) -> Status | None:
+        """Say why a stage ends, if it does."""
+        return (
+            stage.inner.status
+            or stage.solver.stop(stage.inner)
+            or (SPENT if stage.inner.passes >= self.passes else None)
+        )
+
+    def _iterate(self, stage: _Stage) -> Iterate:
+        layout, inner = stage.whole.layout, stage.inner
+        done = stage.layer * self.passes + inner.passes
+        return Iterate(
+            stage.placed(),
+            inner.loss,
+            done / (layout.layers - 1),
+            signs=torch.ones(layout.widths[-2], dtype=stage.whole.data.dtype) if layout.fused else None,
+            exact=stage.last and inner.exact,
+            record={**inner.record, "stage": stage.layer + 1},
+            carry=stage,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """A hidden layer under training: the layers before, and where its own solver is."""
+
+    whole: Relu
+    budget: int
     layer: int
-    batch: int | None
-    update_gates_every: int
-    seed: int
+    frozen: SparseVector
+    solver: Solver
+    inner: Iterate
 
     @property
     def last(self) -> bool:
         """Whether the output layer of this stage is kept."""
-        return self.layer == len(self.whole.layout.widths) - 3
+        return self.layer == self.whole.layout.layers - 2
 
-    def run(
-        self,
-        frozen: SparseVector,
-        budget: int,
-        max_iter: float,
-        callback: Callable[[Record, Iterate], object] | None,
-    ) -> Solution:
-        """Train the two layers of this stage on what the frozen layers pass on."""
-        whole, layout = self.whole, self.whole.layout
-        design = self._design(frozen)
-        inputs, neurons, outputs = layout.widths[self.layer], layout.widths[self.layer + 1], layout.widths[-1]
-        if layout.fused:
-            seen = Design(design.X, design.scale, layout.bias, design.dtype)
-            operator = GatedOperator(seen, DenseRandom(seen.features, neurons, self.seed), whole.memory_limit)
-            objective: Any = Objective(
-                operator, whole.y[:, 0].to(design.dtype), whole.loss, whole.weight, whole.alpha
-            )
-            solver: Any = paper_iht(self.update_gates_every, self.batch, self.seed)
-        else:
-            part = Layout((inputs, neurons, outputs), layout.bias)
-            objective = replace(whole, design=design, layout=part)
-            solver = ChainIHT(self.batch, self.seed)
-        budget = min(budget, objective.size)
-        return run(solver, objective, budget, max_iter=max_iter, callback=callback, keep="last")
-
-    def _design(self, frozen: SparseVector) -> Design:
-        whole = self.whole
-        if self.layer == 0:
-            return whole.design
-        return Design(Embedding(whole, frozen, self.layer), None, False, whole.design.dtype)
-
-    def placed(self, solution: Solution) -> SparseVector:
-        """Give what is kept of a stage its place in the whole network."""
-        layout, w = self.whole.layout, solution.w
-        neurons, places = layout.shapes[self.layer]
-        inner = w.indices < neurons * places
-        moved = w.indices + layout.offsets[self.layer]
-        if not self.last:
-            return SparseVector(moved[inner], w.values[inner], layout.size)
+    def placed(self) -> SparseVector:
+        """Give the frozen layers, and what is kept of this stage at its place in the whole network."""
+        layout, w = self.whole.layout, self.inner.w
         # The output layer of the last stage follows its hidden layer, here as there.
-        return SparseVector(moved, w.values, layout.size)
+        neurons, places = layout.shapes[self.layer]
+        kept = slice(None) if self.last else w.indices < neurons * places
+        indices = torch.cat([self.frozen.indices, w.indices[kept] + layout.offsets[self.layer]])
+        return SparseVector(indices, torch.cat([self.frozen.values, w.values[kept]]), layout.size)
 
 
-class Embedding:
-    """What frozen layers pass on, computed when rows are read."""
+def stage_objective(whole: Relu, layer: int, frozen: SparseVector, seed: int) -> Linear | Relu:
+    """Give the objective of one hidden layer and outputs of its own, on what frozen layers pass on."""
+    layout = whole.layout
+    data = whole.data if layer == 0 else Embedding(whole.data, layout, frozen, layer)
+    if not layout.fused:
+        widths = layout.widths[layer], layout.widths[layer + 1], layout.widths[-1]
+        return replace(whole, data=data, layout=Layout(widths, layout.bias), moved=None)
+    operator = GatedOperator(
+        data,
+        DenseRandom(layout.shapes[layer][1], layout.widths[layer + 1], seed),
+        bias=layout.bias,
+        memory_limit=whole.memory_limit,
+    )
+    return Linear(operator, data.targets[:, 0], whole.loss, data.weight, whole.alpha)
 
-    ndim = 2
 
-    def __init__(self, whole: LayeredObjective, frozen: SparseVector, layers: int) -> None:
-        self.design = whole.design
-        slices = whole.layout.split(frozen.indices)[:layers]
-        factor = whole.design.factor
+class Embedding(Data):
+    """What the first layers of a network pass on, computed whenever rows are read.
+
+    Parameters
+    ----------
+    data : Data
+        What goes in.
+    layout : Layout
+    w : SparseVector
+        The weights of the network, of which those of the first layers count.
+    layers : int
+        How many.
+    """
+
+    def __init__(self, data: Data, layout: Layout, w: SparseVector, layers: int) -> None:
+        super().__init__(data.X, data.targets, data.weight, None, data.dtype, data.memory_limit)
+        self.columns = layout.widths[layers]
+        self.data, self.layout, self.w, self.layers = data, layout, w, layers
         self.parts = [
-            (
-                Part(whole.layout, layer, frozen.indices[piece], None if layer else factor),
-                frozen.values[piece],
-            )
-            for layer, piece in enumerate(slices)
+            (Block(layout, number, w.indices[part]), w.values[part])
+            for number, part in enumerate(layout.split(w.indices)[:layers])
         ]
-        self.shape = (self.design.rows, whole.layout.widths[layers])
-        self.dtype = np.dtype(np.float32 if self.design.dtype is torch.float32 else np.float64)
 
-    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
-        if isinstance(rows, slice):
-            first, last, _ = rows.indices(self.shape[0])
-            values: Tensor = self.design.chunk(first, last)
-        else:
-            values = self.design.take(rows).chunk(0, len(rows))
-        for part, weights in self.parts:
-            values = part.forward(weights, values).relu_()
-        return values.numpy()
+    def to(self, dtype: torch.dtype) -> Embedding:
+        """Give the same data in another precision."""
+        return Embedding(self.data.to(dtype), self.layout, self.w.to(dtype), self.layers)
 
+    def chunk_rows(self, width: int) -> int:
+        """Give the rows of a chunk for which neither what is passed on nor what goes in leaves the cache."""
+        return min(super().chunk_rows(width), self.data.chunk_rows(width))
 
-def layerwise(
-    stages: list[Stage],
-    budget: int,
-    max_iter: float,
-    callback: Callable[[Record, Iterate], object] | None = None,
-) -> Solution:
-    """Run the stages one after the other, each with its share of the budget and all the passes."""
-    share = max(1, budget // len(stages))
-    history: list[Record] = []
-    frozen = SparseVector.zeros(stages[0].whole.size, stages[0].whole.design.dtype)
-    for number, stage in enumerate(stages):
-        allowed = min(share, budget - frozen.nonzeros) if number else share
-        if allowed < 1:
-            break
-        solution = stage.run(frozen, allowed, max_iter, callback)
-        placed = stage.placed(solution)
-        frozen = SparseVector(
-            torch.cat([frozen.indices, placed.indices]),
-            torch.cat([frozen.values, placed.values]),
-            frozen.size,
-        )
-        for record in solution.history:
-            history.append({**record, "stage": number + 1, "step": len(history) + 1})
-        if solution.status in (INTERRUPTED, CALLED_OFF):
-            break
-    return replace(solution, w=frozen, history=history)
+    def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, columns)
+        values = self.data.batch(rows).X
+        for block, held in self.parts:
+            values = block.forward(held, values).relu_()
+        return values

@@ -178,7 +178,7 @@ def _run(
 ) -> list[NDArray[np.float64]]:
     """Run the solver and keep every iterate, the zero vector first."""
     path: list[NDArray[np.float64]] = [np.zeros(columns.shape[1])]
-    floor = FLOOR * float(labels @ labels) / 2
+    floor = FLOOR * float(labels @ labels) / (2 * len(labels))
 
     def keep(record: dict[str, Any], iterate: Iterate) -> bool:
         path.append(iterate.w.to_dense().numpy().astype(np.float64))

@@ -205,17 +205,3 @@ def worst_support(columns: NDArray[np.float64], size: int) -> NDArray[np.int64]:
             unit = rest[:, pick] / length
             rest -= np.outer(unit, unit @ rest)
     return np.sort(usable[chosen])
-
-
-def smoothest_support(columns: NDArray[np.float64], size: int) -> NDArray[np.int64]:
-    """Grow a support greedily so that its largest eigenvalue is as large as it can be."""
-    usable = np.flatnonzero(np.linalg.norm(columns, axis=0) > 0)
-    if not 1 <= size <= len(usable):
-        raise ParameterError(f"size={size}, but the nonzero columns allow from 1 to {len(usable)}.")
-    gram = np.abs(columns[:, usable].T @ columns[:, usable])
-    chosen = [int(gram.sum(axis=0).argmax())]
-    for _ in range(size - 1):
-        gain = gram[chosen].sum(axis=0)
-        gain[chosen] = -np.inf
-        chosen.append(int(gain.argmax()))
-    return np.sort(usable[chosen])
