@@ -104,7 +104,7 @@ class SparseMLP(Predictor):
         return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 
     def _split(self, rows: Rows, seed: int) -> tuple[Rows, Rows]:
-        """Set rows aside for early stopping, keeping the shares of the classes; rows that weigh nothing stay."""
+        """Set rows of some weight aside for early stopping, keeping the shares of the classes."""
         codes = rows.y.dtype.kind in "iu" or rows.classes
         labels = rows.y[:, 0] if codes and np.unique(rows.y, return_counts=True)[1].min() > 1 else None
         counted = np.arange(len(rows.y)) if rows.weight is None else np.flatnonzero(rows.weight > 0)

@@ -32,8 +32,8 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 class SparseMLPRegressor(RegressorMixin, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for regression.
 
-    The network is trained sparse: the default solver never holds more than a multiple of the budget (ten times,
-    twenty in exact recovery, or a quarter of a megabyte where that is more), whatever the size of the network.
+    The network is trained sparse: the default solver never holds more than a multiple of the budget (ten
+    times, twenty in exact recovery, or a quarter of a megabyte where that is more), however wide the network.
 
     Parameters
     ----------

@@ -20,16 +20,17 @@ from thresher.memory import machine_memory
 from thresher.network import Layer, Network
 from thresher.objective.data import Data, standard_columns
 from thresher.objective.gated import GatedOperator
-from thresher.objective.gates import DenseRandom
+from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto import Auto, Tuning
+from thresher.solvers.auto.wide import alternating
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import IHT, paper_iht
 from thresher.solvers.layerwise import Layerwise
-from thresher.solvers.loop import Iterate, Record, Solution, Solver, Start, refuse_misfit, run
+from thresher.solvers.loop import Iterate, Record, Solution, Solver, Start, refuse_network, run
 from thresher.threads import one_thread
 
 # Below this many multiplications for a pass, float64 costs nothing that anyone would notice.
@@ -130,6 +131,7 @@ def train(
     """
     solver = solver_of(settings, outputs)
     widths = (rows.X.shape[1], *settings.hidden, outputs)
+    refuse_network(solver, widths)
     layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
     budget = check_budget(settings.budget, layout.size)
     refuse_if_too_large(widths, budget)
@@ -139,8 +141,9 @@ def train(
     refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
     units = _units(rows, loss, settings, solver)
     objective = _objective(rows, layout, loss, settings, units, dtype)
-    problem = objective if solver.needs.kind == "relu" else _linear(objective, settings)
-    refuse_misfit(solver, problem)
+    problem: Relu | Linear = objective
+    if solver.needs.kind == "linear":
+        problem, solver = _linear(objective, settings), _completed(solver, layout, settings)
     unit = float(np.mean(units.spread**2)) if loss.quadratic else 1.0
 
     def in_raw_units(record: Record) -> Record:
@@ -172,14 +175,23 @@ def solver_of(settings: Settings, outputs: int) -> Solver:
         return Auto(settings.batch_size, settings.max_iter, settings.seed, settings.tuning, settings.alpha)
     if settings.solver == "paper":
         if len(settings.hidden) > 1:
-            return Layerwise(batch, settings.update_gates_every, settings.seed)
+            return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)
         if outputs > 1:
             return ChainIHT(batch, settings.seed)
         return paper_iht(settings.update_gates_every, batch, settings.seed)
-    solver: Any = settings.solver
-    if isinstance(solver, IHT):
-        return solver.completed(settings.hidden[-1], settings.update_gates_every, settings.seed)
-    return solver
+    return settings.solver  # type: ignore[return-value]
+
+
+def _completed(solver: Solver, layout: Layout, settings: Settings) -> Solver:
+    """Give a thresholding solver what an estimator needs: gates that follow, and a way back for neurons."""
+    if not isinstance(solver, IHT) or settings.paper:
+        return solver
+    fallback = sparse_random(layout.shapes[0][1], layout.widths[1], nonzeros=1, seed=settings.seed)
+    return replace(
+        solver,
+        update_gates_every=solver.update_gates_every or settings.update_gates_every,
+        fallback=solver.fallback or fallback,
+    )
 
 
 def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver) -> Units:
@@ -225,8 +237,11 @@ def _linear(objective: Relu, settings: Settings) -> Linear:
     """See the network through gates that lag behind its weights, as a linear operator."""
     data, layout = objective.data, objective.layout
     generators = DenseRandom(layout.shapes[0][1], layout.widths[1], settings.seed)
-    operator = GatedOperator(data, generators, objective.memory_limit, bias=layout.bias)
-    return Linear(operator, data.targets[:, 0], objective.loss, data.weight, objective.alpha, layout)
+    signs = None if settings.paper else alternating(layout)
+    operator = GatedOperator(
+        data, generators, bias=layout.bias, signs=signs, memory_limit=objective.memory_limit
+    )
+    return Linear(operator, data.targets[:, 0], objective.loss, data.weight, objective.alpha)
 
 
 def _nothing(objective: Relu) -> Point:

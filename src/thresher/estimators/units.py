@@ -1,8 +1,9 @@
-"""Between the coordinates that solvers see and raw units: inputs ``(x - origin) / scale``, targets likewise."""
+"""Between what solvers see, ``(x - origin) / scale`` and targets likewise, and raw units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -100,7 +101,7 @@ def _rounded(bias: np.ndarray, moved: np.ndarray, size: np.ndarray | None = None
     return np.where((np.abs(raw) <= ROUNDING * size) & (moved != 0), 0.0, raw)
 
 
-def _refuse_infinite(parts: list) -> None:
+def _refuse_infinite(parts: list[Any]) -> None:
     for part in parts:
         if not np.isfinite(part.data if scipy.sparse.issparse(part) else part).all():
             raise DataError(

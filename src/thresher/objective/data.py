@@ -185,7 +185,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
     """Choose origin and scale of every column, so that a shifted or scaled column becomes the same input.
 
     The origin of a column is its most common value where that is common enough, as in counts, pixels and
-    indicators, and else its mean, or zero where the mean cannot be told from it. Without `centred` it is zero.
+    indicators, and else its mean, or zero where the mean cannot be told from it; without `centred`, zero.
     The scale is the root mean square about the origin.
     """
     rows, d = X.shape

@@ -1,4 +1,4 @@
-"""The loss of a ReLU network of any depth and outputs: its value, gradient and curvature as sums over rows."""
+"""The loss of a ReLU network of any depth and outputs: value, gradient and curvature, sums over rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """What a forward pass leaves behind: what each layer is fed, the slope of each hidden neuron, the output."""
+    """What a forward pass leaves: what each layer is fed, the slope of each hidden neuron, the output."""
 
     fed: list[Tensor]
     slopes: list[Tensor]

@@ -1,4 +1,4 @@
-"""The one loop: a solver is `init`, `step` and `stop`; limits, history, the best iterate and Ctrl-C live here."""
+"""The one loop: a solver is `init`, `step` and `stop`; limits, history, the best and Ctrl-C live here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from torch import Tensor
 
@@ -256,20 +256,32 @@ def run(
 
 def refuse_misfit(solver: Solver, objective: Any) -> None:
     """Refuse an objective that a solver does not take, naming both and what is missing."""
-    needs, kind = solver.needs, objective.kind
-    missing = []
-    if needs.kind != kind:
-        missing.append(f"a {needs.kind} objective, and this one is {kind}")
-    widths = None if objective.layout is None else objective.layout.widths
-    if widths is not None and needs.hidden_layers not in (None, len(widths) - 2):
-        missing.append(f"hidden layers: {needs.hidden_layers}, and this network has {len(widths) - 2}")
-    if widths is not None and needs.outputs not in (None, widths[-1]):
-        missing.append(f"outputs: {needs.outputs}, and this network has {widths[-1]}")
-    if missing:
-        raise ParameterError(
-            f"{type(solver).__name__} cannot work on {type(objective).__name__}: it needs {'; '.join(missing)}."
-            " Use solver='auto', which takes any."
+    needs = solver.needs
+    if needs.kind != objective.kind:
+        _refuse(
+            solver, type(objective).__name__, f"a {needs.kind} objective, and this one is {objective.kind}"
         )
+    if objective.layout is not None:
+        refuse_network(solver, objective.layout.widths)
+
+
+def refuse_network(solver: Solver, widths: tuple[int, ...]) -> None:
+    """Refuse a network that a solver does not take, naming both and what is missing."""
+    needs, layers, outputs = solver.needs, len(widths) - 2, widths[-1]
+    network = (
+        f"a network of {layers} hidden layer{'s' * (layers > 1)} and {outputs} output{'s' * (outputs > 1)}"
+    )
+    if needs.hidden_layers not in (None, layers):
+        _refuse(solver, network, f"exactly {needs.hidden_layers} hidden layer")
+    if needs.outputs not in (None, outputs):
+        _refuse(solver, network, f"exactly {needs.outputs} output")
+
+
+def _refuse(solver: Solver, what: str, missing: str) -> NoReturn:
+    raise ParameterError(
+        f"{type(solver).__name__} cannot work on {what}: it needs {missing}. Use solver='auto', which takes "
+        "any network."
+    )
 
 
 def _record(iterate: Iterate, step: int, seconds: float) -> Record:

@@ -8,7 +8,7 @@ under a falling budget. The winner is fitted on all rows and cleaned of what doe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -16,15 +16,15 @@ import torch
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.clean import cleaned
-from thresher.solvers.auto.falling import Falling
+from thresher.solvers.auto.falling import Falling, within
 from thresher.solvers.auto.judge import Candidate, Judge, chosen, judges_of
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.subset import Subset, subset_of
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import grown, linear, pruned
+from thresher.solvers.auto.ways import continued, grown, linear, pruned, under
 from thresher.solvers.loop import FINISHED, Iterate, Needs, Start, Status
 
-Way = Callable[[Judge, int], Iterator[Candidate]]
+Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -97,15 +97,19 @@ class Search:
 
     def iterates(self, start: Start | None) -> Iterator[Iterate]:
         """Give candidates, the last of which is the answer."""
-        best: Candidate | None = None
-        if start is not None and start.w.nonzeros:
-            point = Point(start.w, start.signs)
-            yield self._iterate(point, self.objective.value(point), "start", score=math.inf)
-        if self.newton_pays:
-            best = yield from self._small(start)
+        known = None if start is None or start.w.nonzeros == 0 else self._known(start)
+        if known is not None and not self.solver.incremental:
+            yield self._iterate(self.subset.lift(known), math.nan, "start", score=math.inf)
+        if self.newton_pays and not self.solver.incremental:
+            best = yield from self._small(known)
         else:
-            best = yield from self._large(start)
+            best = yield from self._large(known)
         yield self._answer(best)
+
+    def _known(self, start: Start) -> Point:
+        """Give the network to start from in the coordinates that are searched, within the budget."""
+        point = self.subset.drop(Point(start.w, start.signs))
+        return within(self.subset.part, point, point.w.values.abs(), self.budget)
 
     @property
     def newton_pays(self) -> bool:
@@ -116,53 +120,48 @@ class Search:
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * rows
         return work <= judge.work and self.budget <= judge.most
 
-    def _small(self, start: Start | None) -> Iterator[Iterate]:
+    def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Search by Newton's method on rows of which some are held out."""
-        whole = self.subset.part.to(torch.float64)
-        judges = judges_of(whole, self.budget, self.seed, self.tuning.judge)
-        ways: list[Callable[[Judge, int], Iterator[Candidate]]] = []
-        if whole.layout.direct and self.budget > int(whole.layout.bias):
-            ways.append(lambda judge, fold: linear(judge, self.budget, self.alphas, self.tuning))
+        whole, budget = self.subset.part.to(torch.float64), self.budget
+        judges = judges_of(whole, budget, self.seed, self.tuning.judge)
+        ways: list[Way] = [pruned]
         if whole.layout.layers == 2:
-            ways.append(lambda judge, fold: grown(judge, self.budget, self.alphas, self.tuning))
-        ways.append(
-            lambda judge, fold: pruned(judge, self.budget, self.alphas, self.seed + fold, self.tuning)
-        )
+            ways.insert(0, grown)
+        if whole.layout.direct and budget > int(whole.layout.bias):
+            ways.insert(0, linear)
+        if known is not None:
+            ways.insert(0, continued(known))
         for way in ways:
             for fold, judge in enumerate(judges):
-                for candidate in way(judge, fold):
+                for candidate in way(judge, budget, self.alphas, self.seed + fold, self.tuning):
                     self.tried.append(candidate)
                     self.passes += judge.share * self.tuning.judge.pass_share
                     yield self._candidate(candidate)
+                    if self.passes >= self.solver.passes:
+                        break
         return chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
 
-    def _large(self, start: Start | None) -> Iterator[Iterate]:
+    def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Train by minibatches under a falling budget, then remove the rest by Newton's method."""
-        objective, tuning = self.subset.part, self.tuning.falling
-        alpha = self.solver.alpha
-        if alpha is None:
-            alpha = 0.0 if objective.loss.link == "identity" else 1.0
-        objective = replace(objective, alpha=alpha / objective.data.amount)
-        batch = tuning.batch(self.solver.batch_size, objective.data.rows)
+        tuning = self.tuning.falling
+        objective = under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
         ends = objective.loss.quadratic and self.budget <= self.tuning.judge.most
-        target = round(tuning.spare * self.budget) if ends else self.budget
-        target = min(target, objective.size)
-        falling = Falling(objective, target, self.solver.passes, batch, self.seed, tuning)
-        point = falling.start(self.seed)
-        for point, passes in falling.run(point):
+        last = min(objective.size, round(tuning.spare * self.budget)) if ends else self.budget
+        batch = tuning.batch(self.solver.batch_size, objective.data.rows)
+        falling = Falling(objective, last, self.solver.passes, batch, self.seed, tuning)
+        point = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
+        for trained, passes in falling.run(point):
+            point = trained
             self.passes += passes
-            cut = point if point.w.nonzeros <= self.budget else None
-            if self.passes < falling.passes and cut is None:
-                yield self._iterate(point, math.nan, "training", kept=False)
-            elif self.passes < falling.passes:
-                yield self._iterate(point, objective.value(point), "training")
-        plain = replace_budget(falling, self.budget).cut(point)
-        found = [measured(objective, plain)]
+            kept = point.w.nonzeros <= self.budget
+            loss = objective.value(point) if kept else math.nan
+            yield self._iterate(self.subset.lift(point), loss, "training", kept=kept)
+        found = [measured(objective, falling.cut(point, self.budget))]
         if ends:
-            few = objective.to(torch.float64)
-            wide = measured(few, falling.cut(point).to(torch.float64))
-            found.append(shrink(few, wide, self.budget, self.tuning.newton))
-        one = torch.ones(1, dtype=torch.float64)
+            exact = objective.to(torch.float64)
+            wide = measured(exact, falling.cut(point, last).to(torch.float64))
+            found.append(shrink(exact, wide, self.budget, self.tuning.newton))
+        one, alpha = torch.ones(1, dtype=torch.float64), objective.alpha * objective.data.amount
         for number, fit in enumerate(found):
             self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, (number,)))
             yield self._candidate(self.tried[-1])
@@ -170,28 +169,24 @@ class Search:
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""
-        whole = replace(self.subset.part, alpha=best.alpha / self.objective.data.amount)
-        exact = whole.to(torch.float64) if self.newton_pays else whole
-        if self.newton_pays:
-            fit = best.finish(exact) if best.finish is not None else self._refitted(exact, best)
-            fit = cleaned(exact, fit, self.tuning.clean, self.tuning.newton)
-        else:
-            fit = best.fit
+        fit, alpha, tuning = best.fit, best.alpha, self.tuning
+        if self.newton_pays and not self.solver.incremental:
+            whole = self.subset.part.to(torch.float64)
+            objective = under(whole, alpha)
+            if best.finish is not None:
+                fit = best.finish(objective)
+            else:
+                fit = Fit(fit.point, objective.value(fit.point))
+                fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
+            if best.score <= tuning.judge.exact and self.solver.alpha is None:
+                # The targets can be explained: no penalty is to stand in the way of the last digit.
+                objective = under(whole, 0.0)
+                fit = Fit(fit.point, objective.value(fit.point))
+                fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
+            fit = cleaned(objective, fit, tuning.clean, tuning.newton)
         status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
-        point = self.subset.lift(fit.point)
-        return replace(
-            self._iterate(point, fit.value, best.way, score=-math.inf, alpha=best.alpha), status=status
-        )
-
-    def _refitted(self, objective: Relu, best: Candidate) -> Fit:
-        point = best.fit.point
-        return refit(
-            objective,
-            Fit(point, objective.value(point)),
-            self.tuning.judge.steps,
-            self.tuning.newton,
-            rough=False,
-        )
+        answer = self._iterate(self.subset.lift(fit.point), fit.value, best.way, score=-math.inf, alpha=alpha)
+        return replace(answer, status=status)
 
     def _story(self, best: Candidate, fit: Fit) -> str:
         scores = {
@@ -220,9 +215,3 @@ class Search:
         passes = min(self.passes, self.solver.passes - 1e-9)
         told = {"way": way, **record} if score is None else {"way": way, "score": score, **record}
         return Iterate(point.w, loss, passes, point.signs, kept, record=told, score=score)
-
-
-def replace_budget(falling: Falling, budget: int) -> Falling:
-    """Give a training whose end holds another number of weights."""
-    falling.budget = budget
-    return falling

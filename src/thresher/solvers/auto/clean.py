@@ -13,7 +13,7 @@ from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
 
 
 def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
-    """Give a network that does the same on all rows with no more nonzeros, and fewer where some do nothing."""
+    """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
     for part in (_without_idle, _straightened):
         trial = measured(objective, part(objective, fit.point))
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(fit.value, tuning):

@@ -102,7 +102,7 @@ class Falling:
             exchanged = 0.0
         usefulness = self._usefulness(adam)
         stay = min(int((usefulness > 0).sum()), target - int(exchanged * target))
-        kept = self.within(adam.point, usefulness, stay)
+        kept = chosen_within(self.objective, adam.indices, usefulness, stay)
         # What is about to go would look best of all once it is gone, so it is not tried at once.
         fresh = torch.zeros(0, dtype=torch.int64)
         if exchanged and target > kept.numel():
@@ -117,16 +117,6 @@ class Falling:
         """
         alive = self.objective.alive(adam.indices)
         return adam.values.abs() * (adam.second + NEVER).pow(0.25) * alive
-
-    def within(self, point: Point, usefulness: Tensor, count: int) -> Tensor:
-        """Choose the most useful weights, so many that with the biases they bring along they are `count`."""
-        wanted, closed = count, self.objective.closed
-        while True:
-            kept = largest(usefulness, wanted)
-            excess = closed(point.w.indices[kept]).numel() - count
-            if excess <= 0 or wanted == 0:
-                return kept
-            wanted = max(0, wanted - excess)
 
     def _hold(self, adam: Adam, kept: Tensor, fresh: Tensor) -> None:
         """Hold on to some weights, and to new ones, which start at 0 with the mean second moment."""
@@ -153,8 +143,24 @@ class Falling:
             return data.batch(slice(0, data.rows))
         return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
 
-    def cut(self, point: Point) -> Point:
-        """Keep the largest weights on paths, as many as the budget allows."""
+    def cut(self, point: Point, budget: int) -> Point:
+        """Keep the largest weights on paths, as many as a budget allows."""
         usefulness = point.w.values.abs() * self.objective.alive(point.w.indices)
-        kept = self.within(point, usefulness, self.budget)
-        return point.at(self.objective.closed(point.w.indices[kept]))
+        return within(self.objective, point, usefulness, budget)
+
+
+def within(objective: Relu, point: Point, usefulness: Tensor, budget: int) -> Point:
+    """Keep the most useful weights, and the biases they bring along, as many as a budget allows."""
+    kept = chosen_within(objective, point.w.indices, usefulness, budget)
+    return point.at(objective.closed(point.w.indices[kept]))
+
+
+def chosen_within(objective: Relu, indices: Tensor, usefulness: Tensor, count: int) -> Tensor:
+    """Choose the most useful places, so many that with the biases they bring along they are `count`."""
+    wanted = count
+    while True:
+        kept = largest(usefulness, wanted)
+        excess = objective.closed(indices[kept]).numel() - count
+        if excess <= 0 or wanted == 0:
+            return kept
+        wanted = max(0, wanted - excess)

@@ -154,7 +154,7 @@ class _View:
         return self._weighed(columns)
 
     def cost_of(self, part: Kinks) -> Tensor:
-        """Count the nonzeros of new neurons: a weight, a bias unless the kink is at zero, an output weight."""
+        """Count the nonzeros of neurons: a weight, a bias unless the kink is at zero, an output weight."""
         moved = self.objective.moved
         raw = part.at != 0 if moved is None else (part.at != 0) | moved[part.feature]
         return 1 + raw.double() + float(not self.objective.layout.fused)

@@ -1,4 +1,4 @@
-"""Fits on a support by damped Newton steps, and which weights cost least to remove: the end game of every way.
+"""Fits on a support by damped Newton steps, and which weights cost least to remove: every way's end game.
 
 Steps are Levenberg and Marquardt's on the equations of Gauss and Newton. Removal is backward elimination with
 the rest refitted, the optimal brain surgeon of Hassibi and Stork. Everything is float64, so that a network

@@ -45,6 +45,24 @@ class Subset:
             places.append(there.position(block, neuron, feature))
         return replace(point, w=SparseVector(torch.cat(places), w.values, there.size))
 
+    def drop(self, point: Point) -> Point:
+        """Give a point of the whole its places in the part; weights of other inputs are lost."""
+        if self.features is None:
+            return point
+        here, there, w = self.part.layout, self.whole.layout, point.w
+        places, kept = [], []
+        for block, part in enumerate(there.split(w.indices)):
+            neuron, feature = there.pairs(w.indices[part], block)
+            inside = torch.ones(neuron.numel(), dtype=torch.bool)
+            if block in (0, there.layers):
+                bias = feature == there.inputs[block]
+                place = torch.searchsorted(self.features, feature).clamp(max=self.features.numel() - 1)
+                inside = bias | (self.features[place] == feature)
+                feature = torch.where(bias, here.inputs[block], place)
+            places.append(here.position(block, neuron, feature)[inside])
+            kept.append(inside)
+        return replace(point, w=SparseVector(torch.cat(places), w.values[torch.cat(kept)], here.size))
+
 
 def subset_of(objective: Relu, budget: int, tuning: SubsetTuning) -> Subset:
     """Choose the inputs that tell most by themselves, as many as fit into the memory limit."""

@@ -49,6 +49,8 @@ class GrowTuning:
     steps: int = 4
     # Exchanges at the end: what each admits beyond the budget, as shares of it.
     exchanges: tuple[float, ...] = (0.5, 0.25)
+    # Newton steps while an exchange holds more than the budget.
+    wider: int = 6
     # Which of the penalties are tried: the first, counted from 0, and how many.
     first_alpha: int = 1
     alphas: int = 1
@@ -87,7 +89,7 @@ class FallingTuning:
     # The proximal step in units of Adam's at a budget of 200, for classes and for a squared error.
     penalty: float = 0.1
     penalty_squared: float = 0.005
-    # Weights held at first, as a multiple of the budget, and at the end where Newton's method removes the rest.
+    # Weights held at first, in budgets, and at the end where Newton's method removes the rest.
     inflation: float = 10.0
     spare: float = 1.5
     # The share of all steps over which the budget falls, and over which the support may change.
@@ -102,6 +104,8 @@ class FallingTuning:
     tried_numbers: int = 2**24
     # Steps after which more passes over the data no longer pay.
     enough: int = 24_000
+    # Which of the penalties it trains under, where the user leaves it open.
+    alpha: int = 1
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
     # takes all rows, so that the answer depends neither on their order nor on repeats.
     few_rows: int = 32
@@ -156,14 +160,17 @@ class JudgeTuning:
     # Most rows that candidates are searched on: a multiple of the budget, and at least so many.
     rows_each: float = 40.0
     rows: int = 5000
-    # Scores within so many standard errors of the best, row by row, count as equal: then the strongest penalty
-    # wins, and the fewest nonzeros.
+    # Scores within so many standard errors of the best, row by row, count as equal: then the strongest
+    # penalty wins, and the fewest nonzeros.
     errors: float = 0.5
     # Penalties that are tried where the user leaves it open, beside a sum over rows, in units of the target.
     squared: tuple[float, ...] = (0.01, 0.5, 10.0)
     classes: tuple[float, ...] = (0.1, 1.0, 10.0)
-    # Newton steps of the last fit on all rows.
+    # Newton steps of the last fit on all rows; below a score (in units of the target's variance) at which the
+    # targets count as explained, so many without any penalty.
     steps: int = 12
+    exact: float = 1e-4
+    exact_steps: int = 40
     # Sizes below the budget that are tried: each as a share of the one before, how many, and the least.
     ladder: float = 0.4
     sizes: int = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 import torch
@@ -17,7 +17,9 @@ from thresher.solvers.auto.tuning import JudgeTuning, Tuning
 from thresher.solvers.auto.wide import alternating, random_start
 
 
-def linear(judge: Judge, budget: int, alphas: tuple[float, ...], tuning: Tuning) -> Iterator[Candidate]:
+def linear(
+    judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
+) -> Iterator[Candidate]:
     """Give linear models along a path of L1 penalties, as they are and refitted without that penalty."""
     part, alpha = under(judge.part, alphas[0]), alphas[0]
     for number, model in enumerate(l1_path(part, budget, tuning.linear)):
@@ -29,7 +31,7 @@ def linear(judge: Judge, budget: int, alphas: tuple[float, ...], tuning: Tuning)
         yield judge.candidate("linear", relaxed, alpha, ("refitted", number))
 
 
-def _l1_finish(model: Model, budget: int, tuning: Tuning):  # type: ignore[no-untyped-def]
+def _l1_finish(model: Model, budget: int, tuning: Tuning) -> Callable[[Relu], Fit]:
     def finish(objective: Relu) -> Fit:
         fit = as_fit(objective, l1_fit(objective, model.penalty, model, tuning.linear))
         return fit if fit.nonzeros <= budget else as_fit(objective, model)
@@ -37,7 +39,9 @@ def _l1_finish(model: Model, budget: int, tuning: Tuning):  # type: ignore[no-un
     return finish
 
 
-def grown(judge: Judge, budget: int, alphas: tuple[float, ...], tuning: Tuning) -> Iterator[Candidate]:
+def grown(
+    judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
+) -> Iterator[Candidate]:
     """Grow from nothing in rounds, exchange weights at the end, and go down again in size."""
     newton, growing = tuning.newton, tuning.grow
     for alpha in alphas[growing.first_alpha :][: growing.alphas] or alphas[:1]:
@@ -55,12 +59,7 @@ def grown(judge: Judge, budget: int, alphas: tuple[float, ...], tuning: Tuning) 
             fit = refit(part, larger, growing.steps, newton)
             fit = shrink(part, fit, budget, newton) if fit.nonzeros > budget else fit
             yield judge.candidate("growing", fit, alpha, ("round", number))
-        for number, share in enumerate(growing.exchanges):
-            larger = grow(part, fit, max(1, int(share * budget)), growing)
-            larger = refit(part, larger, growing.steps + 2, newton)
-            trial = shrink(part, larger, budget, newton)
-            fit = trial if trial.value < fit.value else fit
-            yield judge.candidate("growing", fit, alpha, ("exchange", number))
+        fit = yield from _exchanged(judge, part, fit, "growing", budget, alpha, tuning)
         yield from _down(judge, part, fit, "growing", budget, alpha, tuning)
 
 
@@ -81,6 +80,35 @@ def pruned(
         small = shrink(part, fit, budget, newton)
         yield judge.candidate("pruning", small, alpha, ("size", 0))
         yield from _down(judge, part, small, "pruning", budget, alpha, tuning)
+
+
+def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
+    """Go on from a network that is known: refit it, and exchange weights."""
+
+    def way(
+        judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
+    ) -> Iterator[Candidate]:
+        for alpha in alphas:
+            part = under(judge.part, alpha)
+            fit = refit(part, measured(part, known.to(torch.float64)), tuning.newton.last, tuning.newton)
+            fit = shrink(part, fit, budget, tuning.newton)
+            yield judge.candidate("continued", fit, alpha, ("start",))
+            if part.layout.layers == 2:
+                yield from _exchanged(judge, part, fit, "continued", budget, alpha, tuning)
+
+    return way
+
+
+def _exchanged(
+    judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
+) -> Generator[Candidate, None, Fit]:
+    """Grow beyond the budget, refit, remove what costs least: again and again, keeping the best."""
+    for number, share in enumerate(tuning.grow.exchanges):
+        larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
+        trial = shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
+        fit = trial if trial.value < fit.value else fit
+        yield judge.candidate(way, fit, alpha, ("exchange", number))
+    return fit
 
 
 def _down(

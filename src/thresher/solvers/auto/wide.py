@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from thresher.linear.vector import SparseVector
+from thresher.objective.data import Batch
 from thresher.objective.layout import Layout, spread_evenly
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.tuning import WideTuning
@@ -74,7 +75,7 @@ def relevance(objective: Relu) -> Tensor:  # (inputs,)
     if objective.layout.bias and not objective.centred:
         zero = objective.loss.constant(objective.data.targets, objective.data.share).to(zero)[None]
 
-    def each(batch):  # type: ignore[no-untyped-def]
+    def each(batch: Batch) -> tuple[Tensor, ...]:
         slope = objective.slope(zero.expand(len(batch.X), -1).contiguous(), batch)
         up, down = batch.X.clamp(min=0), batch.X.clamp(max=0)
         return up.T @ slope, down.T @ slope, batch.share @ up.square(), batch.share @ down.square()
@@ -90,7 +91,7 @@ def _kinked(
 ) -> list[tuple[Tensor, Tensor]]:
     """Draw neurons that each read a few inputs, more often those that tell much."""
     layout = objective.layout
-    d, hidden, outputs = layout.widths
+    _, hidden, outputs = layout.widths
     usable = torch.nonzero(scores > 0).flatten().numpy()
     if len(usable) == 0:
         return []
