@@ -25,6 +25,8 @@ LEAST_SCALE = 1e-35
 COMMON, LOOKED_AT = 0.2, 2000
 # A mean that is nearer to zero than this many of its standard errors is taken for zero.
 INSIGNIFICANT = 4.0
+# An origin that is more scales away from zero than this is subtracted in float64.
+FAR = 100.0
 # A column that is mostly at its origin is scaled below others: this power of its share of other values.
 RARE = 0.25
 
@@ -97,6 +99,9 @@ class Data:
             self.factor = torch.from_numpy(1.0 / columns.scale).to(dtype)
             if columns.origin.any():
                 self.origin = torch.from_numpy(columns.origin)
+        # Far from its origin a column has too few digits in float32 for the difference.
+        far = columns is not None and bool((np.abs(columns.origin) > FAR * columns.scale).any())
+        self.near = not far or dtype is torch.float64
         self._copy: Tensor | None = None
 
     def take(self, rows: np.ndarray) -> Data:
@@ -160,9 +165,9 @@ class Data:
         return self.rows * self.columns * self.dtype.itemsize <= self.memory_limit
 
     def _converted(self, part: Any) -> Tensor:
-        X = as_tensor(part, self.dtype if self.origin is None else torch.float64)
+        X = as_tensor(part, self.dtype if self.near else torch.float64)
         if self.origin is not None:
-            X = (X - self.origin).to(self.dtype)
+            X = (X - self.origin.to(X.dtype)).to(self.dtype)
         return X if self.factor is None else X * self.factor
 
 
@@ -184,47 +189,49 @@ def as_tensor(part: Any, dtype: torch.dtype) -> Tensor:
 def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Columns:
     """Choose origin and scale of every column, so that a shifted or scaled column becomes the same input.
 
-    The origin of a column is its most common value where that is common enough, as in counts, pixels and
-    indicators, and else its mean, or zero where the mean cannot be told from it; without `centred`, zero.
+    The origin of a column is the least value that many rows have, as in counts, pixels and indicators, and
+    where there is none its mean, or zero where the mean cannot be told from it; without `centred`, zero.
     The scale is the root mean square about the origin.
     """
     rows, d = X.shape
     share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
-    origin = _origins(X, share) if centred else np.zeros(d)
-    squares, present = np.zeros(d), np.zeros(d)
-    for start, part in _parts(X):
-        away = part - origin
-        squares += share[start : start + len(part)] @ np.square(away)
-        present += share[start : start + len(part)] @ (away != 0)
-    scale = np.sqrt(squares)
+    mean, spread = _moments(X, share)
+    few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
+    some = X[few].toarray() if scipy.sparse.issparse(X) else np.asarray(X[few])
+    counts = share[few] / max(share[few].sum(), 1e-300)
+    origin = np.zeros(d)
+    if centred:
+        error = spread * np.sqrt(np.sum(np.square(share)))
+        origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
+        for column in range(d):
+            origin[column] = _common(some[:, column], counts, origin[column])
+    scale = np.sqrt(np.square(spread) + np.square(mean - origin))
     flat = ~(scale > np.maximum(LEAST_SCALE, 1e-12 * np.abs(origin)))
     scale[flat] = 1.0
+    present = counts @ (some != origin)
     size = np.where(present > 0, present, 1.0) ** RARE
     used = ~flat & (present > 0)
     common = np.sqrt(np.mean(size[used] ** 2)) if used.any() else 1.0
     return Columns(origin, scale * common / size)
 
 
-def _origins(X: Any, share: np.ndarray) -> np.ndarray:  # (d,)
-    rows, d = X.shape
-    mean, square = np.zeros(d), np.zeros(d)
-    first = np.asarray(X[:1], dtype=np.float64)[0]
+def _common(values: np.ndarray, counts: np.ndarray, otherwise: float) -> float:
+    """Give the least value that is common among some, if there is one."""
+    distinct, place = np.unique(values, return_inverse=True)
+    common = np.flatnonzero(np.bincount(place, weights=counts) >= COMMON)
+    return float(distinct[common[0]]) if len(common) else otherwise
+
+
+def _moments(X: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (d,), (d,)
+    """Give mean and standard deviation of every column, sums being taken about the first row."""
+    first = X[:1].toarray()[0] if scipy.sparse.issparse(X) else np.asarray(X[0], dtype=np.float64)
+    mean, square = np.zeros(len(first)), np.zeros(len(first))
     for start, part in _parts(X):
         away = part - first
-        mean += share[start : start + len(part)] @ away
-        square += share[start : start + len(part)] @ np.square(away)
-    spread = np.sqrt(np.maximum(0, square - mean**2))
-    mean = mean + first
-    few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
-    some, counts = np.asarray(X[few], dtype=np.float64), share[few] / share[few].sum()
-    effective = 1 / np.sum(np.square(share))
-    origin = np.where(np.abs(mean) * np.sqrt(effective) < INSIGNIFICANT * spread, 0.0, mean)
-    for column in range(d):
-        values, place = np.unique(some[:, column], return_inverse=True)
-        held = np.bincount(place, weights=counts)
-        if len(values) > 1 and held.max() >= COMMON:
-            origin[column] = values[held.argmax()]
-    return origin
+        part_share = share[start : start + len(part)]
+        mean += part_share @ away
+        square += part_share @ np.square(away, out=away)
+    return mean + first, np.sqrt(np.maximum(0.0, square - np.square(mean)))
 
 
 def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
