@@ -1,9 +1,11 @@
 """Run the benchmarks and print one table: what was measured, the ratio, the bar, and whether it is met.
 
-    python benchmarks/run.py                 all of them
+    python benchmarks/run.py                 all of them but the long ones
     python benchmarks/run.py gemm memory     those named
+    python benchmarks/run.py tables          a long one: hours, of which every finished fit is kept
     python benchmarks/run.py --quick --json  extrapolate slow peers; one JSON document
 
+The long ones are commands of their own too, with choices and tables: `python benchmarks/tables.py --help`.
 A missed bar is a result, not a failure: the exit code is 0 unless a benchmark crashed.
 """
 
@@ -20,6 +22,8 @@ from typing import Any
 from measuring import Measurement, Options
 
 BENCHMARKS = ("gemm", "literal", "memory", "export", "separation", "data_sets", "start_up")
+# Only where they are named: hours of fits to real tables and known laws.
+LONG = ("tables", "classes", "laws", "large_tables")
 COLUMNS = ("what", "measured", "bar", "")
 
 
@@ -46,16 +50,20 @@ def parse(arguments: Sequence[str] | None) -> tuple[list[str], Options, bool]:
         epilog="Example: python benchmarks/run.py gemm --threads 1",
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"which to run, of {', '.join(BENCHMARKS)}; all by default"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"which to run: {', '.join(BENCHMARKS)}, all of these by default; or {', '.join(LONG)}",
     )
     parser.add_argument("--threads", type=int, default=2, help="threads of every matrix product (default 2)")
     parser.add_argument("--repeats", type=int, default=5, help="timings behind each median (default 5)")
     parser.add_argument("--quick", action="store_true", help="time slow peers on a few steps and extrapolate")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     given = parser.parse_args(arguments)
-    unknown = [name for name in given.names if name not in BENCHMARKS]
+    known = (*BENCHMARKS, *LONG)
+    unknown = [name for name in given.names if name not in known]
     if unknown:
-        parser.error(f"no benchmark is called {unknown[0]!r}. Use any of {', '.join(BENCHMARKS)}.")
+        parser.error(f"no benchmark is called {unknown[0]!r}. Use any of {', '.join(known)}.")
     if given.threads < 1 or given.repeats < 1:
         parser.error("--threads and --repeats must be whole numbers of 1 or more.")
     options = Options(threads=given.threads, repeats=given.repeats, quick=given.quick)
@@ -77,7 +85,8 @@ def table(found: dict[str, list[Measurement]], crashed: dict[str, str]) -> str:
 
 def cells(measurement: Measurement) -> tuple[str, str, str, str]:
     """Write one measurement as the cells of a line."""
-    digits = 1 if measurement.value >= 10 else 2
+    # A count is a whole number, and shows as one.
+    digits = 0 if isinstance(measurement.value, int) else 1 if measurement.value >= 10 else 2
     unit = measurement.unit if measurement.unit == "x" else f" {measurement.unit}"
     if measurement.bar is None:
         return measurement.what, f"{measurement.value:.{digits}f}{unit}", "", ""

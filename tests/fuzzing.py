@@ -67,6 +67,7 @@ LIES: list[Any] = [
     "BOOL",
     "object",
     "softmax",
+    "log",
     "__import__('os').abort()",
     "\ud800",
     [],
@@ -152,7 +153,9 @@ def lie_in_header(data: bytes, rng: np.random.Generator) -> bytes:
     if field == "drop":
         del header[name]
     elif field == "alias":
-        header[any_of(rng, [name + "x", "code", "layer0.values", ""])] = entry
+        header[any_of(rng, [name + "x", "code", "layer0.values", "direct.indices", "direct.values", ""])] = (
+            entry
+        )
     elif field == "whole":
         header[name] = any_of(rng, LIES)
     elif field == "offset":
@@ -256,11 +259,17 @@ class Watch:
 
 def check(network: Network, size: int) -> str | None:
     """Say what is wrong with a network that came from a file of so many bytes."""
-    if sum(layer.weights.nnz + np.count_nonzero(layer.bias) for layer in network.layers) * 8 > size:
+    weights = [layer.weights for layer in network.layers]
+    if network.direct is not None:
+        if network.direct.shape != (network.inputs, network.outputs) or network.direct.nnz == 0:
+            return "direct connections that are none"
+        weights.append(network.direct)
+    biases = sum(np.count_nonzero(layer.bias) for layer in network.layers)
+    if (sum(matrix.nnz for matrix in weights) + biases) * 8 > size:
         return "more nonzeros than the file has room for"
-    if not all(np.isfinite(layer.weights.data).all() for layer in network.layers):
+    if not all(np.isfinite(matrix.data).all() for matrix in weights):
         return "weights that are not finite"
-    if not all(layer.weights.has_canonical_format for layer in network.layers):
+    if not all(matrix.has_canonical_format for matrix in weights):
         return "weights out of order"
     if network.inputs < 1_000:
         with suppress(DataError):  # damaged weights may be so large that answers overflow
@@ -276,7 +285,7 @@ def main(folder: Path, count: int, seed: int) -> dict[str, Any]:
         network.save(path)
         originals.append(path.read_bytes())
     assert Network.load(path) is not None  # whatever is loaded late is loaded now
-    found: dict[str, Any] = {"loaded": 0, "refused": 0, "wrong": [], "by": {}}
+    found: dict[str, Any] = {"loaded": 0, "with direct": 0, "refused": 0, "wrong": [], "by": {}}
     watch = Watch()
     watch.check_itself()
     limit_memory()
@@ -294,6 +303,7 @@ def main(folder: Path, count: int, seed: int) -> dict[str, Any]:
             network = Network.load(path)
             problem = check(network, len(data))
             found["loaded"] += 1
+            found["with direct"] += network.direct is not None
             if problem is not None:
                 found["wrong"].append([trial, mutation.__name__, problem])
         except ModelFileError:

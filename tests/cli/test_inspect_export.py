@@ -62,6 +62,25 @@ def test_inspect_gives_one_json_document(tmp_path: Path, name: str) -> None:
     assert (document["nonzeros"], document["details"]) == (NETWORKS[name].nonzeros, NETWORKS[name].details)
 
 
+@pytest.mark.parametrize("name", ["direct, named", "direct alone", "log, direct", "direct, softmax"])
+def test_networks_with_direct_connections_are_told_written_drawn_and_exported(
+    tmp_path: Path, name: str
+) -> None:
+    network, path = NETWORKS[name], tmp_path / "a.thresher"
+    network.save(path)
+    told = invoke("inspect", path)
+    assert told.exit_code == 0
+    assert f"linear part: {network.direct_coef.any(axis=1).sum()} input" in told.stdout
+    assert ("exp(" in told.stdout.splitlines()[-1]) == (network.link == "log")
+    assert invoke("inspect", path, "--plot", tmp_path / "a.svg", "--quiet").exit_code == 0
+    assert "linear part" in (tmp_path / "a.svg").read_text()
+    for form in ("c", "torch", "json"):
+        assert invoke("export", path, "--to", form, "--quiet").exit_code == 0
+    assert json.loads(path.with_suffix(".json").read_text())["version"] == 2
+    assert "start_direct" in path.with_suffix(".c").read_text()
+    assert "WithDirect" in path.with_suffix(".py").read_text()
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_inspect_draws(model: Path, tmp_path: Path, suffix: str) -> None:
     fused(features=[f"\u5e74\u9f62 {i}" for i in range(10)]).save(model)

@@ -166,6 +166,18 @@ def test_arrays_give_the_new_column_alone(tmp_path: Path) -> None:
     assert result.stdout == "prediction\n2.0\n0.0\n1.0\n"
 
 
+def test_a_linear_part_and_a_log_link_are_predicted_from(tmp_path: Path) -> None:
+    network = Network.fused([[0.0], [2.0]], None, [1], direct=[1.0, 0.0], link="log", features=["a", "b"])
+    network.save(tmp_path / "m.thresher")
+    result = invoke("predict", tmp_path / "m.thresher", "-", given="b,a\n-1,0.5\n0.25,1\n")
+    assert result.exit_code == 0, result.stderr
+    found = [float(row[-1]) for row in read(result.stdout)[1:]]
+    assert np.allclose(found, np.exp([0.5, 1.5]), rtol=1e-15)
+    result = invoke("predict", tmp_path / "m.thresher", "-", given="a,b\n1000,0\n")
+    assert result.exit_code == 2
+    assert "exp(1000), overflows" in " ".join(result.stderr.split())
+
+
 def bad(folder: Path, tmp_path: Path) -> dict[str, tuple[tuple[Any, ...], str]]:
     """List what can be wrong, with the message it gets."""
     model, table = folder / "plain.thresher", folder / "plain.csv"

@@ -24,6 +24,8 @@ def computed(document, X):
         for neuron, bias in layer["biases"]:
             sums[:, neuron] += bias
         values = sums
+    for source, output, weight in document.get("direct", []):
+        values[:, output] += weight * np.asarray(X, dtype=float)[:, source]
     return values
 
 
@@ -37,6 +39,8 @@ def test_json_says_everything(name):
     assert document["features"] == (None if network.features is None else list(network.features))
     told = (document["link"], document["details"], document["nonzeros"])
     assert told == (network.link, network.details, network.nonzeros)
+    assert document["version"] == (1 if network.direct is None else 2)
+    assert ("direct" in document) == (network.direct is not None)
     assert network.to_json().isascii()
 
 

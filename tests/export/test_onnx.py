@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 import pytest
-from networks import NETWORKS, fused, random_network, rows_for
+from networks import NETWORKS, answers, fused, random_network, rows_for
 from scipy import sparse
 
 from thresher.errors import MissingExtraError
@@ -34,7 +34,7 @@ def test_onnxruntime_computes_what_the_network_does(name):
     X = rows_for(network)
     found = session(model).run(None, {"X": X})
     if network.classes is None:
-        assert np.allclose(found[0], network.forward(X), rtol=1e-5, atol=1e-5)
+        assert np.allclose(found[0], answers(network, X), rtol=1e-5, atol=1e-5)
         assert [output.name for output in model.graph.output] == ["y"]
         return
     assert [output.name for output in model.graph.output] == ["label", "probabilities"]
@@ -50,7 +50,7 @@ def test_onnxruntime_computes_what_the_network_does(name):
 
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_any_number_of_rows_is_answered(rows):
-    for name in ("fused", "softmax", "logistic", "constant"):
+    for name in ("fused", "softmax", "logistic", "constant", "direct alone", "log, direct"):
         network = NETWORKS[name]
         X = rows_for(network, rows)
         for result in session(network.to_onnx()).run(None, {"X": X}):
@@ -78,7 +78,8 @@ def test_the_model_is_small_where_the_network_is_sparse():
     shape, nonzeros = (100_000, 300), 1_000
     places = rng.choice(shape[0] * shape[1], size=nonzeros, replace=False)
     weights = sparse.coo_array((rng.normal(size=nonzeros), (places // shape[1], places % shape[1])), shape)
-    network = Network.fused(weights, None, np.resize([1, -1], 300))
+    direct = sparse.random_array((shape[0], 1), density=1e-3, rng=rng)
+    network = Network.fused(weights, None, np.resize([1, -1], 300), direct=direct)
     content = network.to_onnx().SerializeToString()
     assert len(content) < 30 * nonzeros  # dense, over the columns in use alone, it would be 1,200 bytes each
     X = sparse.random_array((3, shape[0]), density=0.3, rng=rng).toarray().astype(np.float32)

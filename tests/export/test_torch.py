@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from networks import NETWORKS, ODD_NAMES, fused, random_network, rows_for
+from networks import NETWORKS, ODD_NAMES, answers, fused, random_network, rows_for
 
 from thresher.export import exported
 from thresher.export.sparse_linear import SparseLinear
@@ -31,8 +31,8 @@ def test_the_module_computes_what_the_network_does(name):
     X = rows_for(network)
     with torch.no_grad():
         found = network.to_torch()(as_tensor(network, X)).numpy()
-    close = {"rtol": 1e-5, "atol": 1e-5} if name == "float32" else {"rtol": 1e-11, "atol": 1e-11}
-    assert np.allclose(found, network.forward(X), **close)
+    close = {"rtol": 1e-5, "atol": 1e-5} if "float32" in name else {"rtol": 1e-11, "atol": 1e-11}
+    assert np.allclose(found, answers(network, X), **close)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -56,9 +56,9 @@ def test_odd_texts_enter_as_literals():
     assert made_by(source)["lambda_"]()(torch.ones(1, 10, dtype=torch.float64)).shape == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["torch", "nn", "SparseLinear", "LINK", "super", "int"])
+@pytest.mark.parametrize("name", ["torch", "nn", "SparseLinear", "WithDirect", "Exp", "LINK", "super", "int"])
 def test_names_that_are_taken_are_changed(name):
-    network = NETWORKS["sparse and wide"]
+    network = replace(NETWORKS["direct, sparse and wide"], link="log")
     module = made_by(exported(network, "torch", name).decode("ascii"))[f"{name}_"]()
     assert module(as_tensor(network, rows_for(network))).shape == (40, 2)
 
@@ -68,6 +68,9 @@ def test_sparse_layers_hold_their_nonzeros_alone():
     module = network.to_torch()
     assert isinstance(module[0], SparseLinear)
     assert module[0].values.numel() == network.layers[0].weights.nnz
+    beside = NETWORKS["direct, sparse and wide"].to_torch()[0]
+    assert isinstance(beside.direct, SparseLinear)
+    assert [part.numel() for part in beside.direct.parameters()] == [13]
     assert isinstance(random_network((4, 3), density=1.0).to_torch()[0], torch.nn.Linear)
     assert "nonzeros=" in repr(module)
 
@@ -84,9 +87,11 @@ def test_the_state_goes_through_a_file(tmp_path):
     assert torch.equal(other(X), module(X))
 
 
-def test_training_changes_the_nonzeros_and_no_others():
-    network = NETWORKS["sparse and wide"]
+@pytest.mark.parametrize("name", ["sparse and wide", "direct, sparse and wide"])
+def test_training_changes_the_nonzeros_and_no_others(name):
+    network = NETWORKS[name]
     module = network.to_torch()
+    numbers = [part.numel() for part in module.parameters()]
     X = as_tensor(network, rows_for(network, 60))
     y = torch.zeros(60, 2, dtype=torch.float64)
     optimizer = torch.optim.SGD(module.parameters(), lr=1e-4)
@@ -98,7 +103,8 @@ def test_training_changes_the_nonzeros_and_no_others():
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0]
-    assert module[0].values.numel() == network.layers[0].weights.nnz
+    assert [part.numel() for part in module.parameters()] == numbers
+    assert sum(numbers) < network.layers[0].size / 10
 
 
 def test_rows_may_come_in_any_shape():

@@ -40,6 +40,15 @@ def test_importance_of_a_linear_network_is_its_weights():
     assert "held at its mean" in network.describe(X)
 
 
+def test_importance_adds_both_parts_and_measures_them_together():
+    network = Network.fused([[1.0], [0.0], [1.0]], None, [1], direct=[2.0, -3.0, -1.0], output_bias=5.0)
+    assert network.importance().tolist() == [3.0, 3.0, 2.0]
+    X = np.abs(np.random.default_rng(0).normal(size=(500, 3))) * [1.0, 10.0, 5.0]
+    # On positive rows it is the line 3 x0 - 3 x1 + 0 x2.
+    assert np.allclose(network.importance(X), [3.0, 3.0, 0.0] * X.std(axis=0))
+    assert np.allclose(network.importance(sparse.csr_array(X)), network.importance(X))
+
+
 @pytest.mark.parametrize("spread", [[1.0], "x", [1, 2, None, 3, 4], [-1.0] * 5, [True] * 5])
 def test_a_spread_that_does_not_fit_is_left_alone(spread):
     network = random_network((5, 1), details={"spread": spread})
@@ -55,7 +64,7 @@ def test_importance_needs_rows_of_the_right_width():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_directions_are_right(seed):
-    network = random_network((6, 3, 3, 1), seed, density=0.3)
+    network = random_network((6, 3, 3, 1), seed, density=0.3, direct=0.2 if seed % 2 else None)
     X = np.random.default_rng(seed).normal(size=(200, 6))
     for column, way in enumerate(directions(network)):
         moved = X.copy()
@@ -72,6 +81,8 @@ def test_directions_see_both_ways():
     network = Network.fused([[1.0, -1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], None, [1, 1, 1])
     assert directions(network) == ["+-", "+", "+"]
     assert directions(random_network((3, 2))) == [""] * 3
+    beside = Network.fused([[1.0], [1.0], [0.0]], None, [1], direct=[2.0, -1.0, -1.0])
+    assert directions(beside) == ["+", "+-", "-"]
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -83,7 +94,9 @@ def test_the_summary_is_plain_and_agrees_with_the_network(name):
     assert found["widths"] == [network.inputs, *network.hidden, network.outputs]
     assert [layer["alive"] for layer in found["layers"][:-1]] == list(network.live_neurons)
     counted = sum((not part["signs_only"]) * part["weights"] + part["biases"] for part in found["layers"])
-    assert counted == network.nonzeros
+    direct = found["direct"] or {"inputs": 0, "weights": 0}
+    assert counted + direct["weights"] == network.nonzeros
+    assert direct["inputs"] == network.direct_coef.any(axis=1).sum()
     assert sorted(each["column"] for each in found["inputs"]) == np.flatnonzero(network.support()).tolist()
     matters = [each["importance"] for each in found["inputs"]]
     assert matters == sorted(matters, reverse=True)
@@ -108,6 +121,18 @@ def test_a_description_reads_well():
         "formula        risk = relu(2*age + 0.5*bmi) - relu(-bmi + 1)",
     ]
     assert str(network) == network.describe()
+    direct = Network.fused([[2.0], [0.0]], None, [1], direct=[1.0, -0.5], link="log")
+    assert direct.describe().splitlines() == [
+        "ReLU network   2 -> 1 -> 1, regression, log link",
+        "nonzeros       3 of 6 (50.00%)",
+        "layer 1        2 -> 1: 1 weight, 0 biases, 1 of 1 neurons alive",
+        "layer 2        1 -> 1: 1 sign (free), 0 biases",
+        "direct         linear part: 2 inputs, 2 weights",
+        "inputs used    2 of 2, by how far the outputs move at most for one unit of each:",
+        "  x0                    3  +",
+        "  x1                  0.5  -",
+        "formula        y = exp(x0 - 0.5*x1 + relu(2*x0))",
+    ]
 
 
 def test_a_description_stays_short():

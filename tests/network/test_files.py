@@ -6,9 +6,12 @@ import json
 import os
 import stat
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load
 from safetensors.numpy import save as to_safetensors
 from scipy import sparse
 
@@ -50,6 +53,10 @@ NETWORKS = {
     "deep": deep(),
     "linear": Network((Layer(np.array([[0.0], [2.0]]), np.zeros(1)),)),
     "empty": Network.fused(np.zeros((3, 2)), None, [1, -1]),
+    "direct": sample(direct=[0.0, 2.5, 0.0, 0.0, -1e-9]),
+    "direct float32": sample(np.float32, direct=[0.1, 0.0, 0.0, 0.0, 0.0]),
+    "direct, deep": replace(deep(), direct=np.arange(18.0).reshape(6, 3)),
+    "log": sample(link="log"),
     "details": sample(details={"target": "y", "encoding": {"a": ["red", None, 1.5, True, {}]}, "\u00e9": []}),
 }
 
@@ -59,10 +66,26 @@ def path(tmp_path):
     return tmp_path / "model.thresher"
 
 
-def content(tensors=None, **change):
+def content(tensors=None, direct=None, **change):
     """A model file of ``sample()``, with tensors or fields of its configuration replaced."""
-    config = {**json.loads(files._config_text(sample())), **change}
-    return to_safetensors({**files._tensors(sample()), **(tensors or {})}, {"thresher": json.dumps(config)})
+    network = sample(direct=direct)
+    config = {**json.loads(files._config_text(network)), **change}
+    return to_safetensors({**files._tensors(network), **(tensors or {})}, {"thresher": json.dumps(config)})
+
+
+def with_direct(indices=None, values=None, **change):
+    """A model file of ``sample()`` with direct connections from inputs 1 and 4, these replaced."""
+    given = {"direct.indices": indices, "direct.values": values}
+    tensors = {name: value for name, value in given.items() if value is not None}
+    return content(tensors, direct=[0.0, 2.5, 0.0, 0.0, -1.0], **change)
+
+
+def without(data, name):
+    """A model file without one of its tensors."""
+    tensors = load(data)
+    del tensors[name]
+    length = int.from_bytes(data[:8], "little")
+    return to_safetensors(tensors, json.loads(data[8 : 8 + length])["__metadata__"])
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -83,6 +106,19 @@ def test_the_same_network_gives_the_same_bytes(path):
     first = path.read_bytes()
     sample().save(path)
     assert path.read_bytes() == first == content()
+
+
+def test_only_direct_connections_make_a_file_of_version_2(path):
+    for network, version in ((sample(), 1), (sample(link="log"), 1), (sample(direct=np.ones(5)), 2)):
+        network.save(path)
+        with safe_open(path, framework="numpy") as file:
+            assert json.loads(file.metadata()["thresher"])["version"] == version
+        direct = {name for name in load(path.read_bytes()) if name.startswith("direct")}
+        assert direct == ({"direct.indices", "direct.values"} if version == 2 else set())
+    network = replace(deep(), direct=np.diag(np.ones(6))[:, :3])
+    network.save(path)
+    with safe_open(path, framework="numpy") as file:
+        assert file.get_tensor("direct.indices").tolist() == [0, 4, 8]
 
 
 def test_the_file_grows_with_the_nonzeros_not_the_size(path):
@@ -202,7 +238,29 @@ DAMAGE = {
     "long number": (to_safetensors({}, {"thresher": '{"version": ' + "9" * 10_000 + "}"}), "not JSON"),
     "a list": (to_safetensors({}, {"thresher": "[1]"}), "version"),
     "NaN": (content(widths=[float("nan")]), "not JSON"),
-    "newer": (content(version=2), "upgrade"),
+    "newer": (content(version=3), "upgrade"),
+    "version 2 without direct": (content(version=2), "direct.indices and direct.values"),
+    "version 1 with direct": (with_direct(version=1), "tensors"),
+    "direct without indices": (without(with_direct(), "direct.indices"), "tensors"),
+    "direct without values": (without(with_direct(), "direct.values"), "tensors"),
+    "direct surplus": (with_direct(whole(1, 4), version=2, surplus=1), "exactly"),
+    "direct empty": (with_direct(whole(), floats()), "empty"),
+    "direct negative": (with_direct(whole(-1, 4)), "direct.indices should ascend"),
+    "direct too large": (with_direct(whole(1, 5)), "direct.indices should ascend"),
+    "direct enormous": (with_direct(whole(1, 2**62)), "direct.indices should ascend"),
+    "direct twice": (with_direct(whole(1, 1)), "direct.indices should ascend"),
+    "direct out of order": (with_direct(whole(4, 1)), "direct.indices should ascend"),
+    "direct NaN": (with_direct(values=floats(1, np.nan)), "direct.values should be finite"),
+    "direct infinite": (with_direct(values=floats(np.inf, 1)), "direct.values should be finite"),
+    "direct zero": (with_direct(values=floats(1, 0)), "not zero"),
+    "direct few values": (with_direct(values=floats(1)), "same length"),
+    "direct a table": (with_direct(values=floats(1, 1).reshape(2, 1)), "vectors"),
+    "direct half precision": (with_direct(values=np.ones(2, dtype=np.float16)), "float32 or float64"),
+    "direct short indices": (with_direct(np.array([1, 4], dtype=np.int32)), "int64"),
+    "direct of another type": (with_direct(values=np.ones(2, dtype=np.float32)), "different types"),
+    "direct beyond room": (with_direct(np.arange(6), np.ones(6)), "room for 5"),
+    "direct of fewer inputs": (with_direct(widths=[4, 4, 1]), "ascend"),
+    "log for classes": (content(classes={"dtype": "int64", "values": [1, 2]}, link="log"), "outputs=1"),
     "version is true": (content(version=True), "version"),
     "surplus field": (content(colour="red"), "exactly"),
     "width 0": (content(widths=[5, 0, 1]), "1 or more"),

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from networks import NETWORKS, ODD_NAMES, fused, random_network, rows_for
+from networks import LINE, NETWORKS, ODD_NAMES, answers, fused, random_network, rows_for
 
 from thresher.errors import ParameterError
 from thresher.network import Layer, Network
@@ -16,15 +16,14 @@ from thresher.network.formula import input_names, printable
 
 def expected(network, X):
     """What formulas say: targets, scores, or the probability of the second of two classes."""
-    if network.link == "logistic":
-        return network.predict_proba(X)[:, 1:]
-    return network.forward(X)
+    return network.predict_proba(X)[:, 1:] if network.link == "logistic" else answers(network, X)
 
 
 def functions():
     return {
         "relu": lambda value: max(value, 0.0),
         "sigmoid": lambda value: 1 / (1 + math.exp(-value)),
+        "exp": math.exp,
         "max": max,
         "__builtins__": {},
     }
@@ -48,7 +47,7 @@ def test_the_text_computes_what_the_network_does(name):
     looked_up = {i: f"v{i}_" for i in range(network.inputs)}
     for i in sorted(looked_up, key=lambda i: -len(called[i])):
         rights = [line.replace(f"[{printable(called[i])}]", f" {looked_up[i]} ") for line in rights]
-        if called[i].isidentifier() and called[i] not in ("relu", "sigmoid"):
+        if called[i].isidentifier() and called[i] not in ("relu", "sigmoid", "exp"):
             rights = [re.sub(rf"\b{called[i]}\b", looked_up[i], line) for line in rights]
     X = rows_for(network, 10)
     found = [evaluated(rights, row, looked_up) for row in X]
@@ -83,7 +82,8 @@ def from_latex(text, variables):
         right = right.rpartition(" = ")[2]
         for written, variable in variables:
             right = right.replace(written, variable)
-        right = right.replace("\\max\\left(", "max(").replace("\\sigma\\left(", "sigmoid(")
+        for written, function in (("max", "max"), ("sigma", "sigmoid"), ("exp", "exp")):
+            right = right.replace(f"\\{written}\\left(", f"{function}(")
         right = re.sub(r" \\times 10\^\{(-?\d+)\}", r"e\1", right)
         found.append(right.replace("\\right)", ")").replace(" \\, ", " * "))
     return found
@@ -126,12 +126,12 @@ def test_python_computes_what_the_network_does(name):
     X = rows_for(network)
     named = network.features is not None and len(set(network.features)) == network.inputs
     rows = [dict(zip(network.features, row, strict=True)) for row in X.tolist()] if named else X.tolist()
-    answers = [space["answer"](row) for row in rows]
+    found = [space["answer"](row) for row in rows]
     if network.classes is None:
-        assert np.allclose(answers, network.predict(X), rtol=1e-11, atol=1e-11)
+        assert np.allclose(found, network.predict(X), rtol=1e-11, atol=1e-11)
     else:
-        assert answers == network.predict(X).tolist()
-        assert [type(answer) for answer in answers] == [type(label) for label in network.predict(X).tolist()]
+        assert found == network.predict(X).tolist()
+        assert [type(answer) for answer in found] == [type(label) for label in network.predict(X).tolist()]
         scores = [space["answer_scores"](row) for row in rows]
         assert np.allclose(scores, network.forward(X), rtol=1e-11, atol=1e-11)
         proba = [space["answer_proba"](row) for row in rows]
@@ -173,6 +173,18 @@ def test_names_of_functions_are_checked():
         assert len(space[f"{taken}__proba"](X[0].tolist())) == 3
 
 
+def test_a_linear_part_is_written_as_one():
+    parts = {"features": ["x", "z"], "output_bias": 1.0}
+    line = Network.fused(np.zeros((2, 3)), None, [1, 1, -1], direct=[2.0, -3.0], **parts)
+    assert line.formula() == "y = 2*x - 3*z + 1"
+    assert line.latex() == r"y = 2 \, x - 3 \, z + 1"
+    assert str(line.sympy()) == "2.0*x - 3.0*z + 1"
+    both = Network.fused([[0.0], [2.0]], [1.0], [-1], direct=[0.5, 0.0], link="log", **parts)
+    assert both.formula() == "y = exp(0.5*x - relu(2*z + 1) + 1)"
+    assert both.latex() == r"y = \exp\left(0.5 \, x - \max\left(0, 2 \, z + 1\right) + 1\right)"
+    assert fused(direct=LINE, details={"target": "exp"}).formula().startswith("[exp] = 1.5*x1 - 0.8*x4 +")
+
+
 def test_columns_of_one_name_are_told_apart():
     network = Network.fused([[2.0], [3.0], [4.0]], None, [1], features=["a", "b", "a"])
     assert network.formula() == "y = relu(2*[a (column 0)] + 3*b + 4*[a (column 2)])"
@@ -191,5 +203,9 @@ def test_targets_and_labels_are_named():
 
 @pytest.mark.parametrize("method", ["formula", "latex", "sympy"])
 def test_what_is_too_long_to_read_is_refused(method):
-    with pytest.raises(ParameterError, match="too long to read"):
-        getattr(random_network((300, 1, 1), density=1.0), method)()
+    for network in (
+        random_network((300, 1, 1), density=1.0),
+        random_network((300, 1, 1), density=0.0, direct=1.0),
+    ):
+        with pytest.raises(ParameterError, match="too long to read"):
+            getattr(network, method)()

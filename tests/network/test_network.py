@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
@@ -29,8 +29,11 @@ CONTAINERS = {
 }
 
 
-def random_network(widths, seed=0, dtype=np.float64, density=0.5):
-    """A network with some biases and, in every hidden layer of two or more neurons, one without weights."""
+def random_network(widths, seed=0, dtype=np.float64, density=0.5, direct=0.0):
+    """A network with some biases and, in every hidden layer of two or more neurons, one without weights.
+
+    Direct connections are as dense as told.
+    """
     rng = np.random.default_rng(seed)
     layers = []
     for number, (inputs, neurons) in enumerate(pairwise(widths)):
@@ -38,14 +41,15 @@ def random_network(widths, seed=0, dtype=np.float64, density=0.5):
         weights[:, : neurons > 1 and number < len(widths) - 2] = 0.0
         bias = rng.normal(size=neurons) * (rng.random(neurons) < 0.5)
         layers.append(Layer(sparse.csr_array(weights.astype(dtype)), bias))
-    return Network(tuple(layers))
+    shape = (widths[0], widths[-1])
+    return Network(tuple(layers), direct=rng.normal(size=shape) * (rng.random(shape) < direct))
 
 
 def dense_forward(network, X):
     values = np.asarray(X, dtype=np.float64)
     for number, (weights, bias) in enumerate(zip(network.coefs, network.intercepts, strict=True)):
         values = (np.maximum(values, 0) if number else values) @ weights.astype(float) + bias
-    return values
+    return values + np.asarray(X, dtype=np.float64) @ network.direct_coef
 
 
 def classifier(link, output_bias=0.0, classes=("cat", "dog")):
@@ -63,15 +67,16 @@ def three_classes():
 def test_forward_equals_the_dense_network(widths, dtype):
     rng = np.random.default_rng(1)
     for seed in range(5):
-        network = random_network(widths, seed, dtype)
+        network = random_network(widths, seed, dtype, direct=seed / 5)
         X = rng.normal(size=(50, widths[0]))
         assert np.allclose(network.forward(X), dense_forward(network, X), rtol=1e-12, atol=1e-12)
         assert network.forward(X).dtype == np.float64
 
 
+@pytest.mark.parametrize("direct", [0.0, 0.5])
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_every_container_gives_the_same_answer(container):
-    network = random_network((6, 5, 2))
+def test_every_container_gives_the_same_answer(container, direct):
+    network = random_network((6, 5, 2), direct=direct)
     X = np.random.default_rng(2).normal(size=(40, 6))
     X[X < 0] = 0.0
     assert np.allclose(network.forward(CONTAINERS[container](X)), network.forward(X), rtol=1e-14, atol=1e-14)
@@ -88,7 +93,7 @@ def test_every_type_of_number_is_computed_in_float64(dtype):
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_chunks_of_rows_change_nothing(make, monkeypatch):
-    network = random_network((6, 5, 2))
+    network = random_network((6, 5, 2), direct=0.5)
     X = make(np.random.default_rng(4).normal(size=(23, 6)))
     whole = network.forward(X)
     for numbers in (1, 12, 40, 100):
@@ -124,10 +129,12 @@ def test_sparse_data_is_never_made_dense():
     rows, columns = 3_000, 300_000
     X = sparse.random_array((rows, columns), density=1e-5, format="csr", rng=np.random.default_rng(6))
     weights = sparse.coo_array((np.ones(3), ([5, 7, columns - 1], [0, 1, 1])), shape=(columns, 2))
-    network = Network.fused(weights, None, [1, -1])
+    direct = sparse.coo_array((np.ones(2), ([3, columns - 2], [0, 0])), shape=(columns, 1))
+    network = Network.fused(weights, None, [1, -1], direct=direct)
     answer, peak = peak_of(lambda: network.forward(X))
-    assert np.allclose(answer[:, 0], np.maximum((X @ weights).toarray(), 0) @ [1, -1])
-    assert peak < 14e6  # a few vectors over the columns; a chunk of dense rows would be 16 MB by itself
+    linear = (X @ direct.tocsr()).toarray()[:, 0]
+    assert np.allclose(answer[:, 0], np.maximum((X @ weights).toarray(), 0) @ [1, -1] + linear)
+    assert peak < 15e6  # a few vectors over the columns; a chunk of dense rows would be 16 MB by itself
 
 
 def test_wrong_columns_name_both_numbers():
@@ -177,6 +184,24 @@ def test_an_answer_that_overflows_is_an_error():
     network = Network.fused([[1e200]], None, [1])
     with pytest.raises(DataError, match="overflow"):
         network.predict([[1e200]])
+    cancelling = Network.fused([[1e200]], None, [1], direct=[-1e200])
+    with pytest.raises(DataError, match="overflow"):
+        cancelling.predict([[1e200]])
+    rate = Network.fused([[1.0]], None, [1], link="log")
+    assert rate.predict([[700.0]])[0] == np.exp(700.0)
+    with pytest.raises(DataError, match=r"exp\(1000\), overflows"):
+        rate.predict([[1000.0]])
+    assert rate.forward([[1000.0]]) == 1000
+
+
+def test_a_log_link_answers_the_exponential_of_the_outputs():
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    for outputs in (1, 2):
+        network = replace(random_network((3, 4, outputs), direct=0.5), link="log")
+        assert np.array_equal(network.predict(X).reshape(20, -1), np.exp(network.forward(X)))
+        assert np.array_equal(network.forward(X), replace(network, link="identity").forward(X))
+        with pytest.raises(ParameterError, match="regression"):
+            network.predict_proba(X)
 
 
 def test_regression_answers_have_one_dimension_for_one_output():
@@ -242,6 +267,37 @@ def test_counts():
     assert (network.inputs, network.hidden, network.outputs) == (6, (5, 4), 2)
 
 
+def test_direct_weights_count_like_any():
+    plain = random_network((6, 5, 2))
+    direct = np.zeros((6, 2))
+    direct[[0, 0, 5], [0, 1, 1]] = [1.0, -2.0, 1e-300]
+    network = replace(plain, direct=direct)
+    assert network.nonzeros == plain.nonzeros + 3
+    assert network.size == plain.size + 12
+    assert np.array_equal(network.direct_coef, direct)
+    assert np.array_equal(network.support(), plain.support() | direct.any(axis=1))
+    assert network.live_neurons == plain.live_neurons
+    assert np.array_equal(plain.direct_coef, np.zeros((6, 2)))
+    for nothing in (np.zeros((6, 2)), sparse.csr_array((6, 2)), None):
+        empty = replace(plain, direct=nothing)
+        assert empty.direct is None
+        assert empty.equals(plain)
+        assert empty.size == plain.size
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_direct_weights_are_canonical_copies_of_the_layers_type(dtype):
+    # (0, 0) comes twice, (1, 0) is an explicit zero and (2, 0) a pair that cancels.
+    given = sparse.coo_array(([1.0, 2.0, 0.0, 4.0, -4.0], ([0, 0, 1, 2, 2], [0] * 5)), shape=(3, 1))
+    network = Network.fused(np.ones((3, 2), dtype=dtype), None, [1, -1], direct=given)
+    assert network.direct_coef.tolist() == [[3.0], [0.0], [0.0]]
+    assert (network.direct.nnz, network.direct.dtype, network.direct.format) == (1, dtype, "csr")
+    given.data[:] = 9
+    assert network.direct_coef.tolist() == [[3.0], [0.0], [0.0]]
+    for same in ([3, 0, 0], [[3.0], [0.0], [0.0]], sparse.csr_array([[3.0], [0.0], [0.0]])):
+        assert Network.fused(np.ones((3, 2), dtype=dtype), None, [1, -1], direct=same).equals(network)
+
+
 def test_signs_are_free_and_an_output_bias_is_not():
     weights = [[1.0, 0.0, 2.0], [0.0, 0.0, 3.0]]
     network = Network.fused(weights, [0.0, 0.0, 4.0], [1, -1, -1])
@@ -295,8 +351,8 @@ def test_support_follows_live_paths_only():
 def test_inputs_outside_the_support_change_nothing():
     rng = np.random.default_rng(7)
     used = []
-    for seed in range(10):
-        network = random_network((8, 6, 6, 1), seed, density=0.3)
+    for seed, direct in product(range(10), (0.0, 0.1)):
+        network = random_network((8, 6, 6, 1), seed, density=0.3, direct=direct)
         X = rng.normal(size=(20, 8))
         other = np.where(network.support(), X, rng.normal(size=X.shape))
         assert np.array_equal(network.forward(X), network.forward(other))
@@ -309,9 +365,9 @@ def test_permuting_features_permutes_the_support():
     order = np.random.default_rng(8).permutation(8)
     partial = 0
     for seed in range(10):
-        network = random_network((8, 6, 2), seed, density=0.3)
+        network = random_network((8, 6, 2), seed, density=0.3, direct=0.1 * (seed % 2))
         first = Layer(network.layers[0].weights[order], network.layers[0].bias)
-        permuted = Network((first, *network.layers[1:]))
+        permuted = Network((first, *network.layers[1:]), direct=network.direct_coef[order])
         assert np.array_equal(permuted.support(), network.support()[order])
         partial += 0 < network.support().sum() < 8
     assert partial >= 3
@@ -397,9 +453,14 @@ def test_equals_sees_every_difference():
         changed(network, layers=(Layer(first.weights, [0.0, 1.0]), last)),
         changed(network, layers=(Layer(first.weights.astype(np.float32), first.bias), last)),
         changed(network, layers=(Layer(np.ones((1, 1)), np.zeros(1)),)),
+        changed(network, direct=[[1.0]]),
         "a network",
     ]
     assert not any(network.equals(other) for other in others)
+    assert not any(other.equals(network) for other in others[:-1])
+    direct = changed(network, direct=[[1.0]])
+    assert direct.equals(pickle.loads(pickle.dumps(direct)))
+    assert not direct.equals(changed(network, direct=[[np.nextafter(1.0, 2)]]))
 
 
 @pytest.mark.parametrize(
@@ -444,6 +505,14 @@ def test_signs_must_be_signs_of_a_last_layer():
             "must be equal",
         ),
         ({"link": "probit"}, "one of identity"),
+        ({"link": "log"}, "'identity' or 'logistic'"),
+        ({"classes": ["a", "b", "c"], "link": "log"}, "outputs=3"),
+        ({"direct": np.ones((2, 1))}, r"\(inputs, outputs\), here \(1, 1\)"),
+        ({"direct": np.ones(1)}, r"shape \(1,\)"),
+        ({"direct": [["a"]]}, "real numbers"),
+        ({"direct": [[1j]]}, "real numbers"),
+        ({"direct": [[np.nan]]}, "NaN or infinite"),
+        ({"direct": [[np.inf]]}, "NaN or infinite"),
         ({"classes": None}, "needs classes"),
         ({"classes": ["a"]}, "two or more different"),
         ({"classes": ["a", "a"]}, "two or more different"),
@@ -470,6 +539,45 @@ def test_networks_cannot_be_changed_through_what_made_them():
     assert network.equals(classifier("logistic", classes=["a", "b"]))
     with pytest.raises(AttributeError):
         network.link = "identity"
+
+
+class Frame:
+    """A table of another library: columns with names, and nothing of pandas."""
+
+    def __init__(self, X, columns):
+        self.X, self.columns = np.asarray(X), columns
+
+    def __array__(self, dtype=None, copy=None):
+        return self.X if dtype is None else self.X.astype(dtype)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, Frame])
+def test_columns_of_a_frame_must_be_those_of_training(make):
+    network = Network.fused(np.eye(3), None, [1, -1, 1], features=["a", "b", "c"])
+    labelled = Network.fused(np.eye(3), None, [1, -1, 1], features=["a", "b", "c"], classes=[0, 1])
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    assert np.array_equal(network.predict(make(X, columns=["a", "b", "c"])), network.predict(X))
+    wrong = {
+        "column 1 of X is 'c', but that of the network is 'b', which comes elsewhere": ["a", "c", "b"],
+        "column 2 of X is 'z', but that of the network is 'c', which X does not have": ["a", "b", "z"],
+        "column 0 of X is 'A', but that of the network is 'a'": ["A", "b", "c"],
+    }
+    uses = [network.predict, network.forward, network.importance, network.describe]
+    for use in [*uses, labelled.predict, labelled.predict_proba, labelled.decision_function]:
+        for words, columns in wrong.items():
+            with pytest.raises(DataError, match=words):
+                use(make(X, columns=columns))
+    with pytest.raises(DataError, match=r"2 columns.* 3"):
+        network.predict(make(X[:, :2], columns=["a", "b"]))
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2], ["x", 1, "y"], [("a", 1), ("b", 2), ("c", 3)]])
+def test_columns_not_named_by_strings_are_taken_by_position(columns):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    network = Network.fused(np.eye(3), None, [1, -1, 1], features=["a", "b", "c"])
+    assert np.array_equal(network.predict(pd.DataFrame(X, columns=columns)), network.predict(X))
+    unnamed = replace(network, features=None)
+    assert np.array_equal(unnamed.predict(pd.DataFrame(X, columns=["c", "b", "a"])), network.predict(X))
 
 
 def test_prediction_needs_neither_torch_nor_scikit_learn():

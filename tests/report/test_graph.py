@@ -35,11 +35,15 @@ def drawn(figure):
 def test_every_live_weight_is_a_line_of_its_sign(name):
     network = NETWORKS[name]
     figure = network.plot()
-    masks = live(network.layers)
-    signs = [
-        np.sign(layer.weights[before][:, after].data)
+    masks = live(network.layers, network.direct)
+    weights = [
+        layer.weights[before][:, after]
         for layer, before, after in zip(network.layers, masks, masks[1:], strict=False)
     ]
+    if network.direct is not None:
+        direct = network.direct[masks[0]]
+        weights = [*weights, direct] if network.hidden else [weights[0] + direct]
+    signs = [np.sign(matrix.data) for matrix in weights]
     expected = [BLUE if sign > 0 else ORANGE for sign in np.concatenate(signs)]
     colours = [to_hex(colour).upper() for lines in lines_of(figure) for colour in lines.get_colors()]
     assert sorted(colours) == sorted(expected)
@@ -54,6 +58,24 @@ def test_larger_weights_are_wider_and_bear_their_numbers():
     assert np.all(np.diff(widths) > 0)  # drawn from thin to wide
     assert len(segments) == 3
     assert {"4", "-1", "0.25", "a", "b", "c", "y"} <= set(texts_of(figure))
+
+
+def test_direct_connections_meet_beside_the_neurons_and_lead_to_their_output():
+    network = random_network((6, 5, 4, 3), seed=1, density=0.4, direct=[[1.0, 0.0, -2.0]] + [[0.0] * 3] * 5)
+    axes = network.plot().axes[0]
+    ways = [line.get_xydata() for line in axes.lines if line.get_color() == "#9E9E9E"]
+    assert [way[:, 0].tolist() for way in ways] == [[1.0, 2.0, 3.0]] * 2
+    nodes = [
+        each.get_offsets().data.tolist() for each in axes.collections if not isinstance(each, LineCollection)
+    ]
+    squares, outputs = nodes[-1], nodes[-2]
+    assert [way[0].tolist() for way in ways] == squares
+    assert [way[-1].tolist() for way in ways] == [outputs[0], outputs[2]]
+    ends = lines_of(network.plot())[0].get_segments()
+    assert sum(segment[-1].tolist() in squares for segment in ends) == 2
+    assert not any(square in column for square in squares for column in nodes[:-1])
+    assert "linear part" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "linear part" not in [text.get_text() for text in fused().plot().axes[0].get_legend().get_texts()]
 
 
 def test_weights_of_inputs_count_for_their_spread():

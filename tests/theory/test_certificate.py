@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import thresher
@@ -15,6 +18,8 @@ from thresher.experiments.spoiled import network, shuffled, variants
 from thresher.network import Layer, Network
 from thresher.theory.certificate import Certificate, certify
 from thresher.theory.forms import network_of
+from thresher.theory.fused import fused_of
+from thresher.theory.identity import identity
 from thresher.theory.levels import ISOLATED, ON_SUPPORT
 from thresher.theory.matching import match
 from thresher.theory.patterns import pack
@@ -70,8 +75,6 @@ def test_nothing_false_is_claimed_of_spoiled_networks(seed: int) -> None:
 def test_a_unique_network_is_the_one_of_least_norm() -> None:
     """Where Tropp or Fuchs say so, a linear program finds no other weights with as small an L1 norm."""
     from scipy.optimize import linprog
-
-    from thresher.theory.fused import fused_of
 
     checked = 0
     for seed in range(6):
@@ -181,7 +184,74 @@ def test_a_row_on_the_edge_of_a_gate_leaves_it_open() -> None:
     assert found.levels[ON_SUPPORT] == "unknown"
 
 
-@pytest.mark.parametrize("kind", ["outputs", "layers", "classes", "linear", "dead"])
+def with_direct(seed: int, **parts: Any) -> tuple[Network, np.ndarray]:
+    """Give a planted network of six inputs with direct connections from two of them, and rows."""
+    drawn = problem(seed, n=300)
+    planted_network = network_of(drawn)
+    direct = np.zeros((6, 1))
+    direct[[1, 4], 0] = [0.7, -1.3]
+    return replace(planted_network, direct=direct, **parts), drawn.X.astype(float)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_direct_connections_are_columns_that_no_gate_closes(seed: int) -> None:
+    made, X = with_direct(seed)
+    fused = fused_of(made, X)
+    assert fused.size == made.nonzeros
+    assert np.allclose(fused.output, made.predict(X), rtol=1e-12, atol=1e-12)
+    assert np.allclose(fused.raw[:, -2:], X[:, [1, 4]])
+    found = certify(made, X, made.predict(X), dictionary=("own", "opposite", "one-sparse"))
+    assert found["fits"].holds
+    assert found.levels[ON_SUPPORT] == "holds"
+    # Least squares on the columns says the same.
+    assert np.allclose(np.linalg.lstsq(fused.raw, made.predict(X), rcond=None)[0], fused.weights)
+    noisy = certify(made, X, made.predict(X) + X[:, 1])
+    assert noisy["stationary"].status == "fails"
+
+
+def test_a_direct_weight_that_would_enter_is_seen() -> None:
+    made, X = with_direct(0)
+    found = certify(made, X, made.predict(X) + 5 * X[:, 0], dictionary="own")
+    assert found["margin"].status == "fails"
+    assert found.levels[ISOLATED] == "fails"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_direct_connections_can_make_up_for_a_neuron_that_turns_over(seed: int) -> None:
+    """Neither of two networks that are the same function is ever called unique in a dictionary."""
+    made, X = with_direct(seed)
+    hidden, last = made.layers
+    U, sign = hidden.weights.toarray(), float(last.weights.toarray()[0, 0])
+    turned = U.copy()
+    turned[:, 0] = -U[:, 0]
+    other = replace(
+        made,
+        layers=(Layer(turned, hidden.bias), last),
+        direct=made.direct_coef + sign * U[:, :1],
+    )
+    y = made.predict(X)
+    assert np.allclose(other.predict(X), y)
+    for one in (made, other):
+        found = certify(one, X, y, dictionary=("own", "opposite", "one-sided", "one-sparse"))
+        assert found["identity"].status == "unknown"
+        assert not [level for level in proved(found) if "dictionary" in level]
+    # Two halves on a line are the line: direct connections that cancel one of them leave the other.
+    cancelled = replace(made, direct=-sign * U[:, :1])
+    assert identity(cancelled).told is False
+
+
+def test_direct_connections_match_as_two_halves_of_a_line() -> None:
+    made, _ = with_direct(1)
+    U, v = (layer.weights.toarray() for layer in made.layers)
+    line = made.direct_coef
+    halves = network(np.hstack([U, line, -line]), np.append(v[:, 0], [1.0, -1.0]))
+    assert match(halves, made).equivalent()
+    assert match(made, halves).equivalent()
+    assert not match(replace(made, direct=2 * line), made).equivalent()
+    assert len(match(made, replace(made, direct=None)).invented) == 2
+
+
+@pytest.mark.parametrize("kind", ["outputs", "layers", "classes", "linear", "dead", "log", "direct alone"])
 def test_beyond_the_theory_everything_is_unknown(kind: str) -> None:
     X = np.random.default_rng(7).standard_normal((80, 3))
     one, two = Layer(np.eye(3), np.zeros(3)), Layer(np.ones((3, 2)), np.zeros(2))
@@ -194,6 +264,8 @@ def test_beyond_the_theory_everything_is_unknown(kind: str) -> None:
         ),
         "linear": Network((last,)),
         "dead": network(np.zeros((3, 1)), np.ones(1)),
+        "log": Network.fused(np.eye(3), None, [1, 1, -1], link="log"),
+        "direct alone": Network.fused(np.zeros((3, 1)), None, [1], direct=[1.0, -1.0, 0.0]),
     }[kind]
     rows = X[:, : made.inputs]
     found = certify(made, rows, made.predict(rows), held_out=None)
@@ -252,6 +324,9 @@ def test_what_does_not_belong_together_is_refused() -> None:
     made = network_of(drawn)
     with pytest.raises(DataError, match="5 columns, but the network takes 6"):
         certify(made, drawn.X[:, :5], drawn.y)
+    frame = pd.DataFrame(drawn.X, columns=list("bacdef"))
+    with pytest.raises(DataError, match="column 0 of X is 'b'"):
+        certify(replace(made, features=tuple("abcdef")), frame, drawn.y)
     with pytest.raises(DataError, match="200 rows"):
         certify(made, drawn.X, drawn.y[:-1])
     with pytest.raises(DataError, match="2 columns, but the network has 1 outputs"):

@@ -1,4 +1,4 @@
-"""A network as one C99 file: constant tables, sparse loops, and no library but expf for probabilities."""
+"""A network as one C99 file: constant tables, sparse loops, and no library but expf for links."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from thresher.network.structure import Structure
 
 # Characters of a line of a table.
 WIDTH = 96
+
+# Where the tables of a layer bear its number, those of direct connections bear this.
+DIRECT = "_direct"
 
 PROBABILITIES = {
     "logistic": """\
@@ -69,11 +72,14 @@ def c_source(network: Structure, name: str) -> str:
         What every name in the file begins with.
     """
     name = checked_name(name)
-    used, layers = compact(network, all_inputs=True, dtype=np.float32)
+    used, layers, direct = compact(network, all_inputs=True, dtype=np.float32)
+    tables = {str(number): layer for number, layer in enumerate(layers)}
+    if direct is not None:
+        tables[DIRECT] = direct
     parts = [
         _declarations(network),
-        *(_tables(number, layer) for number, layer in enumerate(layers)),
-        _outputs(network, layers),
+        *(_tables(number, layer) for number, layer in tables.items()),
+        _outputs(network, layers, direct),
     ]
     if network.classes is not None:
         parts += [
@@ -83,10 +89,10 @@ def c_source(network: Structure, name: str) -> str:
     code = "\n".join(part for part in parts if part).replace("NAME_", f"{name}_")
     # Head and labels hold texts of the user's, in which NAME_ must stay what it is.
     ends = [] if network.classes is None else [_labels(network, name)]
-    return "\n".join([_head(network, layers, used, name), code, *ends])
+    return "\n".join([_head(network, list(tables.values()), used, name), code, *ends])
 
 
-def _head(network: Structure, layers: list[CompactLayer], used: np.ndarray, name: str) -> str:
+def _head(network: Structure, tables: list[CompactLayer], used: np.ndarray, name: str) -> str:
     shape = " -> ".join(map(str, (network.inputs, *network.hidden, network.outputs)))
     names = target_names(network.details, network.targets)
     if network.classes is None:
@@ -104,9 +110,9 @@ def _head(network: Structure, layers: list[CompactLayer], used: np.ndarray, name
         lines += ["int NAME_class(const float *in);", "  the most probable class, a place in NAME_labels"]
     if network.link != "identity":
         lines.append("Needs expf of the standard library (-lm on some systems).")
-    stack = sum(4 * layer.neurons for layer in layers[:-1])
+    stack = sum(4 * neurons for neurons in network.live_neurons)
     lines += [
-        f"Tables take {_bytes_of_tables(layers):,} bytes, and hidden neurons {stack:,} of stack.",
+        f"Tables take {_bytes_of_tables(tables):,} bytes, and hidden neurons {stack:,} of stack.",
         "Define NAME_sum as double to add up in double precision.",
     ]
     lines = [line.replace("NAME_", f"{name}_") for line in lines]
@@ -138,7 +144,7 @@ def _labels(network: Structure, name: str) -> str:
     return f"const char *const {name}_labels[{name}_classes] = {{\n{labels}\n}};\n"
 
 
-def _tables(number: int, layer: CompactLayer) -> str:
+def _tables(number: str, layer: CompactLayer) -> str:
     tables = []
     if layer.nonzeros:
         tables += [_whole(f"start{number}", layer.start), _whole(f"index{number}", layer.index)]
@@ -184,36 +190,44 @@ def _float(value: np.float32) -> str:
     return f"{digits}f" if "." in digits or "e" in digits else f"{digits}.0f"
 
 
-def _outputs(network: Structure, layers: list[CompactLayer]) -> str:
-    """Write the function that computes the outputs before any link."""
+def _outputs(network: Structure, layers: list[CompactLayer], direct: CompactLayer | None) -> str:
+    """Write the function that computes the outputs before any link, or the answers of a regression."""
     head = "static void NAME_outputs" if network.classes is not None else "void NAME_predict"
     hidden = [f"    float h{i}[{layer.neurons}];" for i, layer in enumerate(layers[:-1]) if layer.neurons]
-    reads = bool(layers[0].nonzeros)
-    sums = any(layer.nonzeros for layer in layers)
+    reads = bool(layers[0].nonzeros) or direct is not None
+    sums = any(layer.nonzeros for layer in layers) or direct is not None
+    answer = "expf((float)sum)" if network.link == "log" else "(float)sum"
+    loops = [_loop(i, layer) for i, layer in enumerate(layers[:-1]) if layer.neurons]
+    loops.append(_loop(len(layers) - 1, layers[-1], direct, f"out[j] = {answer}"))
     return "\n".join(
         [
             f"{head}(const float *in, float *out) {{",
             *hidden,
             f"    uint32_t j{', k' * sums};",
             *([] if reads else ["    (void)in;"]),
-            *(_loop(i, layer, last=i == len(layers) - 1) for i, layer in enumerate(layers) if layer.neurons),
+            *loops,
             "}",
             "",
         ]
     )
 
 
-def _loop(number: int, layer: CompactLayer, last: bool) -> str:
-    source = "in" if number == 0 else f"h{number - 1}"
+def _loop(
+    number: int, layer: CompactLayer, direct: CompactLayer | None = None, answer: str | None = None
+) -> str:
+    """Write the loop over the neurons of a layer; a hidden one has no answer of its own."""
     first = f"NAME_bias{number}[j]" if layer.bias.any() else "0"
-    inner = ""
-    if layer.nonzeros:
-        inner = f"""
-        for (k = NAME_start{number}[j]; k < NAME_start{number}[j + 1]; k++)
-            sum += (NAME_sum)NAME_value{number}[k] * {source}[NAME_index{number}[k]];"""
-    answer = "out[j] = (float)sum" if last else f"h{number}[j] = sum > 0 ? (float)sum : 0"
+    inner = _sum(str(number), "in" if number == 0 else f"h{number - 1}") if layer.nonzeros else ""
+    if direct is not None:
+        inner += _sum(DIRECT, "in")
     return f"""\
     for (j = 0; j < {layer.neurons}; j++) {{
         NAME_sum sum = {first};{inner}
-        {answer};
+        {answer or f"h{number}[j] = sum > 0 ? (float)sum : 0"};
     }}"""
+
+
+def _sum(number: str, source: str) -> str:
+    return f"""
+        for (k = NAME_start{number}[j]; k < NAME_start{number}[j + 1]; k++)
+            sum += (NAME_sum)NAME_value{number}[k] * {source}[NAME_index{number}[k]];"""

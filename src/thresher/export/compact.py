@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from thresher.errors import ParameterError
 from thresher.network.layer import live
@@ -14,7 +16,7 @@ from thresher.network.structure import Structure
 
 @dataclass(frozen=True)
 class CompactLayer:
-    """The live neurons of a layer, each with its weights one after the other.
+    """The live neurons of a layer, each with its weights one after the other; or direct connections.
 
     Attributes
     ----------
@@ -48,16 +50,22 @@ class CompactLayer:
         return int(self.value.size)
 
 
-def compact(
-    network: Structure, *, all_inputs: bool, dtype: type[np.floating] | None = None
-) -> tuple[np.ndarray, list[CompactLayer]]:
-    """Return the columns in use and the live part of every layer.
+class Compact(NamedTuple):
+    """The columns in use, the live part of every layer, and direct connections as a layer without bias."""
+
+    used: np.ndarray
+    layers: list[CompactLayer]
+    direct: CompactLayer | None
+
+
+def compact(network: Structure, *, all_inputs: bool, dtype: type[np.floating] | None = None) -> Compact:
+    """Return the columns in use, the live part of every layer, and the direct connections.
 
     Parameters
     ----------
     network : Network
     all_inputs : bool
-        Whether the first layer counts all inputs rather than those in use.
+        Whether the first layer and direct connections count all inputs rather than those in use.
     dtype : type, optional
         What values become, by default what they are.
 
@@ -66,25 +74,31 @@ def compact(
     ParameterError
         When a value is too large for that type.
     """
-    masks = live(network.layers)
+    masks = live(network.layers, network.direct)
     used = np.flatnonzero(masks[0])
     if all_inputs:
         masks[0] = np.ones_like(masks[0])
-    layers = []
-    for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True):
-        columns = layer.weights[before][:, after].tocsc()
-        columns.sort_indices()
-        wanted = layer.weights.dtype if dtype is None else np.dtype(dtype)
-        with np.errstate(over="ignore"):
-            value, bias = columns.data.astype(wanted), layer.bias[after].astype(wanted)
-        if not (np.isfinite(value).all() and np.isfinite(bias).all()):
-            raise ParameterError(
-                f"a weight or bias exceeds {np.finfo(wanted).max:.2g}, the largest {wanted}, which this "
-                "format uses: divide that column, or the target, by a power of ten and fit again."
-            )
-        layers.append(
-            CompactLayer(
-                columns.indptr, columns.indices, value, bias, int(before.sum()), bool(layer.signs_only)
-            )
+    layers = [
+        _by_neuron(layer.weights[before][:, after], layer.bias[after], dtype, bool(layer.signs_only))
+        for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True)
+    ]
+    direct = None
+    if network.direct is not None:
+        direct = _by_neuron(network.direct[masks[0]], np.zeros(network.outputs), dtype, False)
+    return Compact(used, layers, direct)
+
+
+def _by_neuron(
+    weights: sparse.csr_array, bias: np.ndarray, dtype: type[np.floating] | None, signs_only: bool
+) -> CompactLayer:
+    columns = weights.tocsc()
+    columns.sort_indices()
+    wanted = weights.dtype if dtype is None else np.dtype(dtype)
+    with np.errstate(over="ignore"):
+        value, bias = columns.data.astype(wanted), bias.astype(wanted)
+    if not (np.isfinite(value).all() and np.isfinite(bias).all()):
+        raise ParameterError(
+            f"a weight or bias exceeds {np.finfo(wanted).max:.2g}, the largest {wanted}, which this "
+            "format uses: divide that column, or the target, by a power of ten and fit again."
         )
-    return used, layers
+    return CompactLayer(columns.indptr, columns.indices, value, bias, int(weights.shape[0]), signs_only)

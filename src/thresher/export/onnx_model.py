@@ -89,20 +89,24 @@ def _properties(network: Structure) -> dict[str, str]:
 
 
 def _scores(graph: _Graph, network: Structure) -> str:
-    """Add the layers; return the name of their outputs, of shape (n, outputs)."""
-    used, layers = compact(network, all_inputs=True, dtype=np.float32)
-    values = "X"
-    if 0 < used.size < network.inputs and network.inputs * layers[0].neurons > MOST_SPREAD:
-        _, layers = compact(network, all_inputs=False, dtype=np.float32)
-        values = graph.node("Gather", ["X", graph.constant("columns", used.astype(np.int64))], "used", axis=1)
+    """Add layers and direct connections; return the name of the outputs, of shape (n, outputs)."""
+    used, layers, direct = compact(network, all_inputs=True, dtype=np.float32)
+    read = "X"
+    widest = max(layers[0].neurons, 0 if direct is None else direct.neurons)
+    if 0 < used.size < network.inputs and network.inputs * widest > MOST_SPREAD:
+        _, layers, direct = compact(network, all_inputs=False, dtype=np.float32)
+        read = graph.node("Gather", ["X", graph.constant("columns", used.astype(np.int64))], "used", axis=1)
+    values = read
     for number, layer in enumerate(layers):
         if number > 0:
             values = graph.node("Relu", [values], f"live{number}")
-        values = _layer(graph, number, layer, values)
-    return values
+        values = _layer(graph, str(number), layer, values)
+    if direct is None:
+        return values
+    return graph.node("Add", [values, _layer(graph, "_direct", direct, read)], "sum")
 
 
-def _layer(graph: _Graph, number: int, layer: CompactLayer, values: str) -> str:
+def _layer(graph: _Graph, number: str, layer: CompactLayer, values: str) -> str:
     if layer.nonzeros == 0 or layer.inputs == 0 or layer.neurons == 0:
         # Nothing comes in: as many rows of biases as there are rows.
         rows = graph.node("Shape", ["X"], f"rows{number}", start=0, end=1)
@@ -117,7 +121,7 @@ def _layer(graph: _Graph, number: int, layer: CompactLayer, values: str) -> str:
     return graph.node("MatMul", inputs, f"sum{number}")
 
 
-def _weights(graph: _Graph, number: int, layer: CompactLayer) -> str:
+def _weights(graph: _Graph, number: str, layer: CompactLayer) -> str:
     """Add a matrix of weights, whole or as its nonzeros, whichever takes fewer bytes."""
     size = layer.inputs * layer.neurons
     neuron = np.repeat(np.arange(layer.neurons), np.diff(layer.start))
@@ -144,7 +148,7 @@ def _answer(graph: _Graph, network: Structure, scores: str) -> list[tuple[str, i
     """Add the link and the labels; return name, type and shape of what the model gives."""
     floats = graph.onnx.TensorProto.FLOAT
     if network.classes is None:
-        graph.node("Identity", [scores], "y")
+        graph.node("Exp" if network.link == "log" else "Identity", [scores], "y")
         return [("y", floats, ["n", network.outputs])]
     if network.link == "softmax":
         graph.node("Softmax", [scores], "probabilities", axis=1)

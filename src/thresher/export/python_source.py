@@ -30,11 +30,14 @@ def python_source(network: Structure, name: str) -> str:
         lines.append(f"    h{layer + 1}_{neuron} = max(0.0, {term})")
         return f"h{layer + 1}_{neuron}"
 
-    outputs = walk(network.layers, read, relu, _total)
+    outputs = walk(network, read, relu, _total)
     kind = "a mapping from names to numbers" if named else "a sequence of all columns"
     head = f'"""A ReLU network with {network.nonzeros} nonzeros, written by thresher {__version__}."""\n'
     if network.classes is not None:
         return "\n".join([head, *_classifier(network, name, kind, lines, outputs)])
+    if network.link == "log":
+        head += "\nimport math\n"
+        outputs = [f"math.exp({output})" for output in outputs]
     answer = outputs[0] if network.outputs == 1 else f"[{', '.join(outputs)}]"
     says = f'    """Predict from one row, {kind}."""'
     return "\n".join([head, "", f"def {name}(row):", says, *lines, f"    return {answer}", ""])

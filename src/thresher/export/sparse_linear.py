@@ -16,7 +16,7 @@ class SparseLinear(nn.Module):
     indices : Tensor of shape (2, nonzeros)
         Neuron and input of every nonzero, sorted.
     values : Tensor of shape (nonzeros,)
-    bias : Tensor of shape (neurons,)
+    bias : Tensor of shape (neurons,), or None for none
     """
 
     def __init__(
@@ -25,14 +25,14 @@ class SparseLinear(nn.Module):
         neurons: int,
         indices: torch.Tensor,
         values: torch.Tensor,
-        bias: torch.Tensor,
+        bias: torch.Tensor | None,
     ) -> None:
         super().__init__()
         self.inputs, self.neurons = inputs, neurons
         self.indices: torch.Tensor
         self.register_buffer("indices", indices)
         self.values = nn.Parameter(values)
-        self.bias = nn.Parameter(bias)
+        self.bias = None if bias is None else nn.Parameter(bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:  # (..., inputs) -> (..., neurons)
         """Multiply by the nonzeros and add the bias."""
@@ -45,7 +45,8 @@ class SparseLinear(nn.Module):
             is_coalesced=True,
         )
         rows = x.reshape(-1, self.inputs)
-        return torch.sparse.mm(weights, rows.T).T.reshape(*x.shape[:-1], self.neurons) + self.bias
+        sums = torch.sparse.mm(weights, rows.T).T.reshape(*x.shape[:-1], self.neurons)
+        return sums if self.bias is None else sums + self.bias
 
     def extra_repr(self) -> str:
         """Say how large the layer is."""

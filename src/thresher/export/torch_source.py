@@ -12,7 +12,11 @@ from thresher.network.structure import Structure
 if TYPE_CHECKING:
     import torch
 
-TAKEN = {"CLASSES", "FEATURES", "LINK", "SparseLinear", "annotations", "int", "nn", "super", "torch"}
+TAKEN = {
+    *("CLASSES", "FEATURES", "LINK"),
+    *("Exp", "SparseLinear", "WithDirect"),
+    *("annotations", "int", "nn", "super", "torch"),
+}
 
 
 def torch_source(network: Structure, name: str) -> str:
@@ -21,10 +25,9 @@ def torch_source(network: Structure, name: str) -> str:
     Unlike a pickled module it can be read, and loading it executes nothing but what it shows. Numbers are
     written so that they come back to the last bit.
     """
-    from torch import nn
-
-    from thresher.export import sparse_linear
+    from thresher.export.sparse_linear import SparseLinear
     from thresher.export.torch_module import torch_module
+    from thresher.export.torch_parts import Exp, WithDirect
 
     name = python_name(name, TAKEN)
     module = torch_module(network)
@@ -32,7 +35,7 @@ def torch_source(network: Structure, name: str) -> str:
     lines = [
         f'"""A sparse ReLU network, {shape}, {network.nonzeros} nonzeros. Written by thresher {__version__}.',
         "",
-        f"{name}() makes a torch module that gives the outputs before any link.",
+        f"{name}() makes a torch module that gives the {_given(network)}.",
         '"""',
         "",
         "from __future__ import annotations",
@@ -46,40 +49,57 @@ def torch_source(network: Structure, name: str) -> str:
         "",
         "",
     ]
-    if any(isinstance(part, sparse_linear.SparseLinear) for part in module):
-        lines += [inspect.getsource(sparse_linear.SparseLinear), ""]
+    for kind in (SparseLinear, WithDirect, Exp):
+        if any(isinstance(part, kind) for part in module.modules()):
+            lines += [inspect.getsource(kind), ""]
     lines += [f"def {name}() -> nn.Sequential:", '    """Make the module, with its weights."""']
-    made = []
-    for number, part in enumerate(module):
-        if isinstance(part, nn.ReLU):
-            made.append("nn.ReLU()")
-        elif isinstance(part, nn.Linear):
-            made.append(f"layer{number}")
-            lines += _dense(number, part)
-        else:
-            assert isinstance(part, sparse_linear.SparseLinear)
-            made.append(f"layer{number}")
-            lines += _sparse(number, part)
-    return "\n".join([*lines, f"    return nn.Sequential({', '.join(made)})", ""])
+    made = _made(module, "layer", lines)
+    return "\n".join([*lines, f"    return {made}", ""])
 
 
-def _tensor(values: torch.Tensor) -> str:
+def _given(network: Structure) -> str:
+    return "predictions, exp of the outputs" if network.link == "log" else "outputs before any link"
+
+
+def _made(part: torch.nn.Module, name: str, lines: list[str]) -> str:
+    """Add the lines that make the layers of a module; return the expression that puts it together."""
+    from torch import nn
+
+    from thresher.export.torch_parts import WithDirect
+
+    if isinstance(part, nn.Sequential):
+        # Within another module the chain's layers are numbered alone.
+        inner = [_made(each, f"layer{number}", lines) for number, each in enumerate(part)]
+        return f"nn.Sequential({', '.join(inner)})"
+    if isinstance(part, WithDirect):
+        return f"WithDirect({_made(part.chain, name, lines)}, {_made(part.direct, 'direct', lines)})"
+    if not list(part.parameters()):
+        return "nn.ReLU()" if isinstance(part, nn.ReLU) else "Exp()"
+    lines += _dense(name, part) if isinstance(part, nn.Linear) else _sparse(name, part)
+    return name
+
+
+def _tensor(values: torch.Tensor | None) -> str:
     """Write a tensor as the call that makes it; one of two dimensions by its rows."""
+    if values is None:
+        return "None"
     shape = f".reshape({', '.join(map(str, values.shape))})" if values.dim() > 1 else ""
     return f"torch.tensor({values.detach().reshape(-1).tolist()!r}, dtype={values.dtype}){shape}"
 
 
-def _dense(number: int, part: torch.nn.Linear) -> list[str]:
+def _dense(name: str, part: torch.nn.Linear) -> list[str]:
+    bias = "" if part.bias is not None else ", bias=False"
+    dtype = part.weight.dtype
     return [
-        f"    layer{number} = nn.Linear({part.in_features}, {part.out_features}, dtype={part.weight.dtype})",
-        f"    layer{number}.weight.data = {_tensor(part.weight)}",
-        f"    layer{number}.bias.data = {_tensor(part.bias)}",
+        f"    {name} = nn.Linear({part.in_features}, {part.out_features}{bias}, dtype={dtype})",
+        f"    {name}.weight.data = {_tensor(part.weight)}",
+        *([] if part.bias is None else [f"    {name}.bias.data = {_tensor(part.bias)}"]),
     ]
 
 
-def _sparse(number: int, part: torch.nn.Module) -> list[str]:
+def _sparse(name: str, part: torch.nn.Module) -> list[str]:
     return [
-        f"    layer{number} = SparseLinear(",
+        f"    {name} = SparseLinear(",
         f"        {part.inputs},",
         f"        {part.neurons},",
         *(f"        {_tensor(values)}," for values in (part.indices, part.values, part.bias)),  # type: ignore[arg-type]

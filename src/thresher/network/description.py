@@ -11,7 +11,7 @@ from scipy import sparse
 from thresher.errors import DataError, ParameterError
 from thresher.network.formula import input_names, printable, text
 from thresher.network.forward import checked, outputs
-from thresher.network.layer import Layer, live
+from thresher.network.layer import Layer, live, pattern_of
 from thresher.network.metadata import target_names
 from thresher.network.structure import Structure
 
@@ -45,6 +45,8 @@ def importance(network: Structure, X: Any = None) -> tuple[np.ndarray, str]:
     with np.errstate(over="ignore"):
         for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
             reach = np.where(mask, abs(layer.weights).astype(np.float64) @ reach, 0.0)
+        if network.direct is not None:
+            reach = reach + abs(network.direct).astype(np.float64) @ np.ones(network.outputs)
         reach = np.minimum(reach if spread is None else reach * spread, np.finfo(np.float64).max)
     return reach, "unit" if spread is None else "spread"
 
@@ -60,22 +62,23 @@ def spread_of(network: Structure) -> np.ndarray | None:
 
 
 def _measured(network: Structure, X: Any) -> np.ndarray:
-    X = checked(X, network.inputs)
+    X = checked(X, network.inputs, network.features)
     if X.shape[0] == 0:
         raise DataError("X has no rows, but at least one is needed to measure what an input does.")
     used = network.support()
     found = np.zeros(network.inputs)
     if not used.any():
         return found
-    before = outputs(network.layers, X)
+    before = outputs(network.layers, X, network.direct)
     columns = X[:, used]
     columns = (columns.toarray() if sparse.issparse(columns) else columns).astype(np.float64)
     first = network.layers[0]
     layers = (Layer(first.weights[used], first.bias), *network.layers[1:])
+    direct = None if network.direct is None else network.direct[used]
     for place, column in enumerate(np.flatnonzero(used)):
         kept = columns[:, place].copy()
         columns[:, place] = kept.mean()
-        change = outputs(layers, columns) - before
+        change = outputs(layers, columns, direct) - before
         columns[:, place] = kept
         found[column] = np.sqrt((change**2).sum(axis=1).mean())
     return found
@@ -90,11 +93,19 @@ def directions(network: Structure) -> list[str]:
         return [""] * network.inputs
     rising, falling = np.ones(1), np.zeros(1)
     for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
-        pattern, signs = layer.pattern(), np.sign(layer.weights.data)
-        up, down = pattern.copy(), pattern.copy()
-        up.data, down.data = (signs > 0).astype(float), (signs < 0).astype(float)
+        up, down = _signed(layer.weights)
         rising, falling = (up @ rising + down @ falling) * mask, (up @ falling + down @ rising) * mask
+    if network.direct is not None:
+        up, down = _signed(network.direct)
+        rising, falling = rising + up.sum(axis=1), falling + down.sum(axis=1)
     return ["+" * bool(up) + "-" * bool(down) for up, down in zip(rising, falling, strict=True)]
+
+
+def _signed(weights: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Mark the weights above zero, and those below."""
+    up, down = pattern_of(weights), pattern_of(weights)
+    up.data, down.data = (weights.data > 0).astype(float), (weights.data < 0).astype(float)
+    return up, down
 
 
 def summary(network: Structure, X: Any = None) -> dict[str, Any]:
@@ -112,6 +123,7 @@ def summary(network: Structure, X: Any = None) -> dict[str, Any]:
         "nonzeros": network.nonzeros,
         "size": network.size,
         "layers": _layers(network),
+        "direct": _direct(network),
         "inputs_used": len(order),
         "measure": MEASURES[measure],
         "inputs": [
@@ -136,6 +148,13 @@ def _layers(network: Structure) -> list[dict[str, Any]]:
     ]
 
 
+def _direct(network: Structure) -> dict[str, int] | None:
+    if network.direct is None:
+        return None
+    inputs = int(np.count_nonzero(np.diff(network.direct.indptr)))
+    return {"inputs": inputs, "weights": int(network.direct.nnz)}
+
+
 def _short_formula(network: Structure) -> str | None:
     if network.nonzeros > FORMULA_NONZEROS:
         return None
@@ -154,6 +173,9 @@ def describe(network: Structure, X: Any = None) -> str:
     ]
     for number, layer in enumerate(found["layers"], start=1):
         lines.append(f"{f'layer {number}':<15}{_layer_line(layer, last=number == len(found['layers']))}")
+    if found["direct"] is not None:
+        counts = [_counted(found["direct"][what], what[:-1]) for what in ("inputs", "weights")]
+        lines.append(f"direct         linear part: {', '.join(counts)}")
     tail = f", by {found['measure']}:" if found["inputs"] else ""
     lines.append(f"inputs used    {found['inputs_used']:,} of {network.inputs:,}{tail}")
     lines += _input_lines(found["inputs"])
@@ -176,15 +198,21 @@ def _purpose(network: Structure) -> str:
     names = target_names(network.details, network.targets)
     of = "" if names is None else f" of {', '.join(map(_cut, names))}"
     if network.classes is None:
-        return f"regression{of}" if network.outputs == 1 else f"regression{of} ({network.outputs} targets)"
+        link = ", log link" if network.link == "log" else ""
+        several = "" if network.outputs == 1 else f" ({network.outputs} targets)"
+        return f"regression{of}{several}{link}"
     labels = [_cut(str(label)) for label in network.classes.tolist()]
     listed = ", ".join(labels if len(labels) <= 10 else [*labels[:9], "...", labels[-1]])
     return f"classification{of} ({len(labels)} classes: {listed})"
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _layer_line(layer: dict[str, Any], last: bool) -> str:
-    weights = f"{layer['weights']:,} {'sign' if layer['signs_only'] else 'weight'}"
-    weights += ("" if layer["weights"] == 1 else "s") + (" (free)" if layer["signs_only"] else "")
+    weights = _counted(layer["weights"], "sign" if layer["signs_only"] else "weight")
+    weights += " (free)" if layer["signs_only"] else ""
     biases = f"{layer['biases']:,} bias{'' if layer['biases'] == 1 else 'es'}"
     line = f"{layer['inputs']:,} -> {layer['neurons']:,}: {weights}, {biases}"
     return line if last else f"{line}, {layer['alive']:,} of {layer['neurons']:,} neurons alive"

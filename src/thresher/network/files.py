@@ -1,11 +1,17 @@
 """Model files: safetensors with the indices and values of every layer, and the configuration in the header.
 
-Format version 1. For layer ``i`` (from 0) four tensors of one dimension each:
+For layer ``i`` (from 0) four tensors of one dimension each:
 
 ``layer{i}.indices``       int64, strictly ascending: ``input * neurons + neuron`` of every nonzero weight
 ``layer{i}.values``        float32 or float64, as many: the weights
 ``layer{i}.bias_indices``  int64, strictly ascending: the neurons whose bias is not zero
 ``layer{i}.bias_values``   the type of ``values``: the biases
+
+Networks without direct connections have format version 1. Those with them have version 2, and two tensors
+more:
+
+``direct.indices``         int64, strictly ascending: ``input * outputs + output`` of every direct weight
+``direct.values``          the type of ``layer0.values``, as many, at least one: the direct weights
 
 The header's metadata has one entry, ``thresher``, a JSON object: ``version``, ``widths`` (from the inputs to
 the outputs), ``signs_only`` (one boolean for each layer), ``link``, ``classes`` (null, or ``dtype`` and
@@ -31,13 +37,15 @@ from thresher.network.metadata import plain_copy
 if TYPE_CHECKING:
     from thresher.network.structure import Structure
 
-VERSION = 1
+# Without direct connections, and with them.
+PLAIN_VERSION, DIRECT_VERSION = 1, 2
 
 # Inputs, neurons and outputs together. A sparse layer still needs memory in proportion to its widths, so
 # without a limit a file of a few bytes could ask for all the memory there is. This one allows some 700 MB.
 MAX_WIDTHS = 2**24
 
 PARTS = ("indices", "values", "bias_indices", "bias_values")
+DIRECT_PARTS = ("direct.indices", "direct.values")
 CONFIG_KEYS = {"version", "widths", "signs_only", "link", "classes", "features", "details"}
 
 # What a label may be in JSON, by the type of the array of labels.
@@ -58,6 +66,7 @@ class Stored(NamedTuple):
     link: str
     features: tuple[str, ...] | None
     details: dict[str, Any]
+    direct: sparse.csr_array | None
 
 
 def label_type(labels: np.ndarray) -> str:
@@ -97,12 +106,18 @@ def write(path: str | os.PathLike[str], network: Structure) -> None:
 def _tensors(network: Structure) -> dict[str, np.ndarray]:
     tensors = {}
     for number, layer in enumerate(network.layers):
-        rows = np.repeat(np.arange(layer.inputs, dtype=np.int64), np.diff(layer.weights.indptr))
         biased = np.flatnonzero(layer.bias).astype(np.int64)
-        columns = layer.weights.indices.astype(np.int64)
-        parts = (rows * layer.neurons + columns, layer.weights.data, biased, layer.bias[biased])
+        parts = (_flat_indices(layer.weights), layer.weights.data, biased, layer.bias[biased])
         tensors.update({f"layer{number}.{name}": part for name, part in zip(PARTS, parts, strict=True)})
+    if network.direct is not None:
+        entries = (_flat_indices(network.direct), network.direct.data)
+        tensors.update(zip(DIRECT_PARTS, entries, strict=True))
     return tensors
+
+
+def _flat_indices(weights: sparse.csr_array) -> np.ndarray:
+    rows = np.repeat(np.arange(weights.shape[0], dtype=np.int64), np.diff(weights.indptr))
+    return rows * weights.shape[1] + weights.indices.astype(np.int64)
 
 
 def _config_text(network: Structure) -> str:
@@ -113,7 +128,7 @@ def _config_text(network: Structure) -> str:
         classes = {"dtype": label_type(network.classes), "values": network.classes.tolist()}
         _labels(classes)
     config = {
-        "version": VERSION,
+        "version": PLAIN_VERSION if network.direct is None else DIRECT_VERSION,
         "widths": widths,
         "signs_only": [layer.signs_only for layer in network.layers],
         "link": network.link,
@@ -152,7 +167,7 @@ def read(path: str | os.PathLike[str]) -> Stored:
             raise ModelFileError("it is a folder or a device, not a file.")
         with safe_open(name, framework="numpy") as file:
             config = _config(file.metadata())
-            layers = _layers(file, config["widths"], config["signs_only"])
+            layers, direct = _weights(file, config)
     except ModelFileError as error:
         raise ModelFileError(f"{name} is not a model that can be loaded: {error}") from error
     except FileNotFoundError:
@@ -163,7 +178,7 @@ def read(path: str | os.PathLike[str]) -> Stored:
         ) from error
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read ({_reason(error)}).") from error
-    return Stored(layers, config["classes"], config["link"], config["features"], config["details"])
+    return Stored(layers, config["classes"], config["link"], config["features"], config["details"], direct)
 
 
 def _reason(error: Exception) -> str:
@@ -181,9 +196,10 @@ def _config(metadata: dict[str, str] | None) -> dict[str, Any]:
     version = config.get("version") if isinstance(config, dict) else None
     if type(version) is not int:
         raise ModelFileError("its configuration does not tell the version of the format.")
-    if version != VERSION:
+    if version not in (PLAIN_VERSION, DIRECT_VERSION):
         raise ModelFileError(
-            f"it has format version {version}, and this Thresher reads {VERSION}: upgrade Thresher."
+            f"it has format version {version}, and this Thresher reads {PLAIN_VERSION} and {DIRECT_VERSION}: "
+            "upgrade Thresher."
         )
     if config.keys() != CONFIG_KEYS:
         raise ModelFileError(f"its configuration should have exactly {', '.join(sorted(CONFIG_KEYS))}.")
@@ -242,32 +258,51 @@ def _labels(classes: Any) -> np.ndarray:
         raise ModelFileError(f"some class does not fit into {dtype}.") from None
 
 
-def _layers(
-    file: Any, widths: list[int], signs_only: list[bool]
-) -> tuple[tuple[sparse.csr_array, np.ndarray, bool], ...]:
+def _weights(
+    file: Any, config: dict[str, Any]
+) -> tuple[tuple[tuple[sparse.csr_array, np.ndarray, bool], ...], sparse.csr_array | None]:
+    """Read the layers, and the direct connections that the version tells of."""
+    widths, signs_only = config["widths"], config["signs_only"]
+    has_direct = config["version"] == DIRECT_VERSION
     expected = {f"layer{number}.{part}" for number in range(len(signs_only)) for part in PARTS}
-    if set(file.keys()) != expected:
+    if set(file.keys()) != expected.union(DIRECT_PARTS if has_direct else ()):
+        also = f" and {' and '.join(DIRECT_PARTS)}" if has_direct else ""
         raise ModelFileError(
-            f"its tensors should be {', '.join(PARTS)} for each of {len(signs_only)} layers."
+            f"its tensors should be {', '.join(PARTS)} for each of {len(signs_only)} layers{also}."
         )
-    return tuple(
+    layers = tuple(
         (*_layer(file, f"layer{number}", inputs, neurons), signs)
         for number, (inputs, neurons, signs) in enumerate(zip(widths, widths[1:], signs_only, strict=False))
     )
+    if not has_direct:
+        return layers, None
+    direct = _matrix(file, *DIRECT_PARTS, widths[0], widths[-1])
+    if direct.nnz == 0:
+        raise ModelFileError(
+            "direct.indices is empty, but direct connections are written only where there are any."
+        )
+    if direct.dtype != layers[0][0].dtype:
+        raise ModelFileError("direct.values and layer0.values are of different types.")
+    return layers, direct
 
 
 def _layer(file: Any, name: str, inputs: int, neurons: int) -> tuple[sparse.csr_array, np.ndarray]:
-    indices, values = _entries(file, f"{name}.indices", f"{name}.values", inputs * neurons)
-    rows, columns = np.divmod(indices, neurons)
-    starts = np.zeros(inputs + 1, dtype=np.int64)
-    np.cumsum(np.bincount(rows, minlength=inputs), out=starts[1:])
-    weights = sparse.csr_array((values, columns, starts), shape=(inputs, neurons))
+    weights = _matrix(file, f"{name}.indices", f"{name}.values", inputs, neurons)
     biased, biases = _entries(file, f"{name}.bias_indices", f"{name}.bias_values", neurons)
-    if biases.dtype != values.dtype:
+    if biases.dtype != weights.dtype:
         raise ModelFileError(f"{name} has weights and biases of different types.")
-    bias = np.zeros(neurons, dtype=values.dtype)
+    bias = np.zeros(neurons, dtype=weights.dtype)
     bias[biased] = biases
     return weights, bias
+
+
+def _matrix(file: Any, index_name: str, value_name: str, rows: int, columns: int) -> sparse.csr_array:
+    """Read a sparse matrix whose index is ``row * columns + column``."""
+    indices, values = _entries(file, index_name, value_name, rows * columns)
+    row, column = np.divmod(indices, columns)
+    starts = np.zeros(rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=rows), out=starts[1:])
+    return sparse.csr_array((values, column, starts), shape=(rows, columns))
 
 
 def _entries(file: Any, index_name: str, value_name: str, room: int) -> tuple[np.ndarray, np.ndarray]:

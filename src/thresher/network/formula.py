@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from scipy import sparse
 
 from thresher.errors import ParameterError
-from thresher.network.layer import Layer, live
+from thresher.network.layer import live
 from thresher.network.metadata import target_names
 from thresher.network.structure import Structure, check_names
 
@@ -23,7 +24,7 @@ MOST_TERMS = 2_000
 Term = TypeVar("Term")
 
 # Words of the formula itself; a column of such a name is set in brackets like any that is no single word.
-RESERVED = {"relu", "sigmoid", "score", "P"}
+RESERVED = {"relu", "sigmoid", "exp", "score", "P"}
 
 LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -36,16 +37,18 @@ LATEX_ESCAPES = {
 
 
 def walk(
-    layers: Sequence[Layer],
+    network: Structure,
     inputs: Callable[[int], Term],
     relu: Callable[[int, int, Term], Term],
     total: Callable[[list[tuple[float, Term]], float], Term],
 ) -> list[Term]:
-    """Build what stands for each output from what stands for the inputs; what is always zero is left out.
+    """Build what stands for each output, before any link, from what stands for the inputs.
+
+    What is always zero is left out. Direct connections come first in the sum of an output.
 
     Parameters
     ----------
-    layers : sequence of Layer
+    network : Network
     inputs : callable
         From the number of an input to what stands for it.
     relu : callable
@@ -53,19 +56,27 @@ def walk(
     total : callable
         From pairs of weight and term, and a bias, to what stands for their sum.
     """
-    masks = live(layers)
-    terms: dict[int, Term] = {i: inputs(i) for i in _where(masks[0])}
-    for number, (layer, mask) in enumerate(zip(layers, masks[1:], strict=True)):
+    masks = live(network.layers, network.direct)
+    read: dict[int, Term] = {i: inputs(i) for i in _where(masks[0])}
+    terms, last = read, len(network.layers) - 1
+    for number, (layer, mask) in enumerate(zip(network.layers, masks[1:], strict=True)):
         if number > 0:
             terms = {i: relu(number - 1, i, term) for i, term in terms.items()}
-        columns = layer.weights.tocsc()
-        sums: dict[int, Term] = {}
-        for j in _where(mask):
-            part = slice(columns.indptr[j], columns.indptr[j + 1])
-            pairs = zip(columns.indices[part].tolist(), columns.data[part].tolist(), strict=True)
-            sums[j] = total([(weight, terms[i]) for i, weight in pairs if i in terms], float(layer.bias[j]))
-        terms = sums
-    return [terms[j] for j in range(layers[-1].neurons)]
+        weights = [(layer.weights.tocsc(), terms)]
+        if number == last and network.direct is not None:
+            weights.insert(0, (network.direct.tocsc(), read))
+        terms = {
+            j: total([pair for part in weights for pair in _pairs(*part, j)], float(layer.bias[j]))
+            for j in _where(mask)
+        }
+    return [terms[j] for j in range(network.outputs)]
+
+
+def _pairs(columns: sparse.csc_array, terms: dict[int, Term], j: int) -> list[tuple[float, Term]]:
+    """List weight and term of what comes into one neuron."""
+    part = slice(columns.indptr[j], columns.indptr[j + 1])
+    entries = zip(columns.indices[part].tolist(), columns.data[part].tolist(), strict=True)
+    return [(weight, terms[i]) for i, weight in entries if i in terms]
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class Notation:
     number: Callable[[float, int], str]  # without its sign, to so many digits
     times: str
     relu: Callable[[str], str]
-    sigmoid: Callable[[str], str]
+    links: Mapping[str, Callable[[str], str]]  # what is written around an output
 
 
 def text(network: Structure, names: Sequence[str] | None, digits: int) -> str:
@@ -106,12 +117,13 @@ def _written(network: Structure, names: Sequence[str] | None, digits: int, notat
         return term if number == "1" else f"{number}{notation.times}{term}"
 
     sums = walk(
-        network.layers,
+        network,
         lambda i: notation.name(called[i]),
         lambda _layer, _neuron, term: notation.relu(term),
         lambda pairs, bias: _sum([(w, product(w, t)) for w, t in pairs], bias, notation.number(bias, digits)),
     )
-    return [notation.sigmoid(total) for total in sums] if network.link == "logistic" else sums
+    around = notation.links.get(network.link)
+    return sums if around is None else [around(total) for total in sums]
 
 
 def sympy_expressions(network: Structure, names: Sequence[str] | None) -> list[Any]:
@@ -126,11 +138,13 @@ def sympy_expressions(network: Structure, names: Sequence[str] | None) -> list[A
 
     # SymPy would try to simplify every maximum, which takes long and finds nothing.
     sums = walk(
-        network.layers,
+        network,
         lambda i: sympy.Symbol(called[i], real=True),
         lambda _layer, _neuron, term: sympy.Max(sympy.Integer(0), term, evaluate=False),
         lambda pairs, bias: sympy.Add(*(number(w) * t for w, t in pairs), number(bias)),
     )
+    if network.link == "log":
+        return [sympy.exp(total, evaluate=False) for total in sums]
     return [1 / (1 + sympy.exp(-total)) for total in sums] if network.link == "logistic" else sums
 
 
@@ -165,6 +179,8 @@ def _check_length(network: Structure) -> None:
     terms = masks[0].astype(float)
     for layer, mask in zip(network.layers, masks[1:], strict=True):
         terms = (layer.pattern().T @ terms + (layer.bias != 0)) * mask
+    if network.direct is not None:
+        terms = terms + np.bincount(network.direct.indices, minlength=network.outputs)
     if network.nonzeros > MOST_NONZEROS or terms.sum() > MOST_TERMS:
         raise ParameterError(
             f"a formula of {network.nonzeros:,} nonzeros in {terms.sum():,.0f} terms is too long to read (at "
@@ -217,11 +233,20 @@ def _latex_name(name: str) -> str:
     return rf"\mathrm{{{escaped}}}" if re.fullmatch(r"\w+", name) else rf"\text{{{escaped}}}"
 
 
-PLAIN = Notation(_in_brackets, _number, "*", "relu({})".format, "sigmoid({})".format)
+PLAIN = Notation(
+    _in_brackets,
+    _number,
+    "*",
+    "relu({})".format,
+    {"logistic": "sigmoid({})".format, "log": "exp({})".format},
+)
 LATEX = Notation(
     _latex_name,
     _latex_number,
     r" \, ",
     lambda term: rf"\max\left(0, {term}\right)",
-    lambda total: rf"\sigma\left({total}\right)",
+    {
+        "logistic": lambda total: rf"\sigma\left({total}\right)",
+        "log": lambda total: rf"\exp\left({total}\right)",
+    },
 )

@@ -16,8 +16,13 @@ from thresher.network.layer import Layer, live
 CHUNK_NUMBERS = 2**21
 
 
-def outputs(layers: Sequence[Layer], X: Any) -> np.ndarray:
-    """Return the outputs of a chain of layers for the rows of X, as float64 of shape (n, outputs).
+def outputs(
+    layers: Sequence[Layer],
+    X: Any,
+    direct: sparse.csr_array | None = None,  # (inputs, outputs)
+    features: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Return the outputs of a network for the rows of X, as float64 of shape (n, outputs).
 
     Parameters
     ----------
@@ -25,14 +30,18 @@ def outputs(layers: Sequence[Layer], X: Any) -> np.ndarray:
         ReLU between them, none after the last.
     X : array-like or sparse array of shape (n, inputs)
         Real numbers of any type, a frame or a memory map; sparse data is never made dense.
+    direct : CSR array of shape (inputs, outputs), optional
+        Weights of inputs that are added to the outputs.
+    features : sequence of str, optional
+        Names of the inputs, which the columns of a frame must bear.
 
     Examples
     --------
     >>> outputs([Layer(np.array([[2.0], [0.0]]), np.array([1.0]))], [[3.0, 4.0]])
     array([[7.]])
     """
-    X = checked(X, layers[0].inputs)
-    masks = live(layers)
+    X = checked(X, layers[0].inputs, features)
+    masks = live(layers, direct)
     widths = [int(mask.sum()) for mask in masks[1:]]
     if sparse.issparse(X):
         masks[0] = np.ones(layers[0].inputs, dtype=bool)
@@ -43,20 +52,46 @@ def outputs(layers: Sequence[Layer], X: Any) -> np.ndarray:
         layer.restricted(before, after)
         for layer, (before, after) in zip(layers, pairwise(masks), strict=True)
     ]
+    linear = None if direct is None else direct[masks[0]].astype(np.float64)
     answer = np.empty((X.shape[0], layers[-1].neurons))
     for start, values in _finite_chunks(X, max(1, CHUNK_NUMBERS // max(widths)), masks[0]):
         with np.errstate(over="ignore", invalid="ignore"):  # said once, in words, below
+            rows = values
             for number, (weights, bias) in enumerate(compact):
-                product = (values if number == 0 else np.maximum(values, 0.0)) @ weights
-                values = (product.toarray() if sparse.issparse(product) else product) + bias
-        answer[start : start + values.shape[0]] = values
+                values = _product(values if number == 0 else np.maximum(values, 0.0), weights) + bias
+            answer[start : start + values.shape[0]] = (
+                values if linear is None else values + _product(rows, linear)
+            )
     if not np.isfinite(answer).all():
         raise DataError("X holds values so large that the network's answer overflows: check its scale.")
     return answer
 
 
-def checked(X: Any, inputs: int) -> Any:
-    """Return X as an array or CSR array of the right shape, its values not yet looked at."""
+def exponential(values: np.ndarray) -> np.ndarray:
+    """Return what a log link makes of outputs, or say that it overflows."""
+    with np.errstate(over="ignore"):
+        answer = np.exp(values)
+    if not np.isfinite(answer).all():
+        raise DataError(
+            f"X holds values so large that the network's answer, exp({values.max():.4g}), overflows: check "
+            "its scale."
+        )
+    return answer
+
+
+def _product(values: Any, weights: sparse.csr_array) -> np.ndarray:
+    product = values @ weights
+    return product.toarray() if sparse.issparse(product) else product
+
+
+def checked(X: Any, inputs: int, features: Sequence[str] | None = None) -> Any:
+    """Return X as an array or CSR array of the right shape, its values not yet looked at.
+
+    Where the inputs have names, so may the columns of X (a frame of any library): they must be the same, in
+    the same order. Columns that are not all named by strings are taken by position.
+    """
+    if features is not None:
+        _check_columns(getattr(X, "columns", None), features)
     X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise DataError(f"X has shape {X.shape}, but rows and columns are needed: try X.reshape(1, -1).")
@@ -67,6 +102,22 @@ def checked(X: Any, inputs: int) -> Any:
     if X.dtype.kind not in "biufO":
         raise DataError(f"X is of type {X.dtype}, but numbers are needed: convert or encode it.")
     return X
+
+
+def _check_columns(columns: Any, features: Sequence[str]) -> None:
+    names = [] if columns is None else list(columns)
+    if not all(isinstance(name, str) for name in names):
+        return
+    for place, (came, known) in enumerate(zip(names, features, strict=False)):
+        if came != known:
+            advice = (
+                "which comes elsewhere: put the columns in order, as X[list(network.features)] does"
+                if known in names
+                else "which X does not have: pass the columns of training"
+            )
+            raise DataError(
+                f"column {place} of X is {came!r}, but that of the network is {known!r}, {advice}."
+            )
 
 
 def _finite_chunks(X: Any, rows: int, used: np.ndarray) -> Iterator[tuple[int, Any]]:

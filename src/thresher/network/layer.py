@@ -1,4 +1,4 @@
-"""One layer of a network, and which parts of a chain of layers take part in its answer."""
+"""One layer of a network, and which parts of a network take part in its answer."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ class Layer:
                 "numbers of shape (inputs, neurons), at least one of each."
             )
         dtype = np.float32 if weights.dtype == np.float32 else np.float64
-        with np.errstate(over="ignore"):  # what overflows is refused below, in words
-            canonical = sparse.csr_array(weights.astype(dtype), copy=True)
-        canonical.sum_duplicates()
-        canonical.eliminate_zeros()
+        canonical = canonical_copy(weights, dtype)
         bias = np.asarray(self.bias)
         if bias.shape != canonical.shape[1:] or bias.dtype.kind not in "biuf":
             raise ParameterError(
@@ -83,8 +80,7 @@ class Layer:
 
     def pattern(self) -> sparse.csr_array:
         """Return the support of the weights as ones, so that sums of tiny weights cannot vanish."""
-        weights = self.weights
-        return sparse.csr_array((np.ones(weights.nnz), weights.indices, weights.indptr), shape=weights.shape)
+        return pattern_of(self.weights)
 
     def restricted(self, before: np.ndarray, after: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
         """Return weights and biases between some inputs and some neurons, given as masks, in float64."""
@@ -92,21 +88,45 @@ class Layer:
 
     def equals(self, other: Layer) -> bool:
         """Tell whether another layer is the same to the last bit."""
-        mine, theirs = self.weights, other.weights
-        if (self.signs_only, mine.shape, mine.dtype) != (other.signs_only, theirs.shape, theirs.dtype):
+        if self.signs_only != other.signs_only or not np.array_equal(self.bias, other.bias):
             return False
-        parts = [(getattr(mine, part), getattr(theirs, part)) for part in ("indptr", "indices", "data")]
-        return all(np.array_equal(one, two) for one, two in [(self.bias, other.bias), *parts])
+        return same_entries(self.weights, other.weights)
 
     def __repr__(self) -> str:
         return f"<Layer {self.inputs} -> {self.neurons}, {self.nonzeros:,} nonzeros>"
 
 
-def live(layers: Sequence[Layer]) -> list[np.ndarray]:
+def canonical_copy(weights: sparse.sparray | np.ndarray, dtype: np.typing.DTypeLike) -> sparse.csr_array:
+    """Copy real weights into a CSR array that is sorted and has no zeros and no duplicates."""
+    with np.errstate(over="ignore"):  # what overflows is left to be refused in words
+        canonical = sparse.csr_array(weights.astype(dtype), copy=True)
+    canonical.sum_duplicates()
+    canonical.eliminate_zeros()
+    return canonical
+
+
+def pattern_of(weights: sparse.csr_array) -> sparse.csr_array:
+    """Return the support of weights as ones."""
+    return sparse.csr_array((np.ones(weights.nnz), weights.indices, weights.indptr), shape=weights.shape)
+
+
+def same_entries(one: sparse.csr_array, two: sparse.csr_array) -> bool:
+    """Tell whether two CSR arrays in canonical form are the same to the last bit."""
+    if (one.shape, one.dtype) != (two.shape, two.dtype):
+        return False
+    return all(
+        np.array_equal(getattr(one, part), getattr(two, part)) for part in ("indptr", "indices", "data")
+    )
+
+
+def live(
+    layers: Sequence[Layer],
+    direct: sparse.csr_array | None = None,  # (inputs, outputs)
+) -> list[np.ndarray]:
     """Return a mask for inputs, each hidden layer and outputs: what takes part in the answer.
 
-    A neuron takes part when it can be above zero and a path leads from it to an output. An output is answered
-    even when it is constant.
+    A neuron takes part when it can be above zero and a path leads from it to an output. An input takes part
+    when it leads to such a neuron or has a direct connection. An output is answered even when it is constant.
 
     Examples
     --------
@@ -122,7 +142,10 @@ def live(layers: Sequence[Layer]) -> list[np.ndarray]:
     reaching = [np.ones(layers[-1].neurons, dtype=bool)]
     for pattern in reversed(connected):
         reaching.insert(0, pattern @ reaching[0].astype(float) > 0)
-    return [one & two for one, two in zip(awake[:-1], reaching[:-1], strict=True)] + reaching[-1:]
+    masks = [one & two for one, two in zip(awake[:-1], reaching[:-1], strict=True)] + reaching[-1:]
+    if direct is not None:
+        masks[0] = masks[0] | (np.diff(direct.indptr) > 0)
+    return masks
 
 
 def _are_signs(weights: sparse.csr_array) -> bool:

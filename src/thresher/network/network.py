@@ -27,7 +27,7 @@ __all__ = ["Layer", "Network"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Network(Structure):
-    """A sparse ReLU network: ReLU between the layers, none after the last.
+    """A sparse ReLU network: ReLU between the layers, none after the last, direct connections beside them.
 
     Parameters
     ----------
@@ -35,15 +35,20 @@ class Network(Structure):
         From the inputs to the outputs.
     classes : array-like of shape (n_classes,), optional
         The labels; None for regression.
-    link : {"identity", "logistic", "softmax"}
-        How outputs become answers. Regression: "identity". Two classes: one output, which "logistic" takes to
-        the probability of ``classes[1]`` and "identity" compares with 0.5. More: "softmax", one output each.
+    link : {"identity", "logistic", "softmax", "log"}
+        How outputs become answers. Regression: "identity", or "log" where the answer is the exponential of
+        the output (counts, rates). Two classes: one output, which "logistic" takes to the probability of
+        ``classes[1]`` and "identity" compares with 0.5. More: "softmax", one output each.
     features : sequence of str, optional
         Names of the inputs.
     details : mapping, optional
         Anything else worth keeping, as JSON could hold it; saved and loaded, and without influence on any
         answer. ``target`` (a name, or one for each target) is used in formulas and descriptions, ``spread``
         (the standard deviation of every input) to compare inputs.
+    direct : sparse array of shape (inputs, outputs), optional
+        Weights from the inputs straight to the outputs, a linear part: ``X @ direct`` is added to what the
+        layers give. They count like any weight, and become the type of the first layer's. One without
+        nonzeros is kept as None.
 
     Examples
     --------
@@ -64,15 +69,21 @@ class Network(Structure):
         bias: Any,  # (hidden,), or None for no bias
         signs: Any,  # (hidden,): +1 or -1, which cost nothing
         *,
+        direct: Any = None,  # (inputs,) or (inputs, 1)
         output_bias: float = 0.0,
         classes: Any = None,
         link: str = "identity",
         features: Sequence[str] | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> Network:
-        """Make the network ``sum_i signs[i] * relu(x @ weights[:, i] + bias[i]) + output_bias``.
+        """Make the network ``x @ direct + sum_i signs[i] * relu(x @ weights[:, i] + bias[i]) + output_bias``.
 
         Weights of type float32 and float64 keep it. A neuron without weights stays.
+
+        Examples
+        --------
+        >>> print(Network.fused([[0.0], [3.0]], [1.0], [-1], direct=[0.5, 0.0], output_bias=2.0).formula())
+        y = 0.5*x0 - relu(3*x1 + 1) + 2
         """
         weights = weights if sparse.issparse(weights) else np.asarray(weights)
         hidden = Layer(weights, np.zeros(weights.shape[-1:]) if bias is None else bias)
@@ -84,7 +95,10 @@ class Network(Structure):
         column = signs.reshape(-1, 1).astype(hidden.weights.dtype)
         output = Layer(column, np.array([output_bias]), signs_only=True)
         names = None if features is None else tuple(features)
-        return cls((hidden, output), classes=classes, link=link, features=names, details=details or {})
+        if direct is not None:
+            direct = direct if sparse.issparse(direct) else np.asarray(direct)
+            direct = direct.reshape(-1, 1) if direct.ndim == 1 else direct
+        return cls((hidden, output), classes, link, names, details or {}, direct)
 
     def forward(self, X: Any) -> np.ndarray:
         """Return the outputs for the rows of X, before any link, as float64 of shape (n, outputs).
@@ -92,9 +106,10 @@ class Network(Structure):
         Parameters
         ----------
         X : array-like or sparse array of shape (n, inputs)
-            Real numbers of any type, a frame or a memory map; sparse data is never made dense.
+            Real numbers of any type, a frame or a memory map; sparse data is never made dense. Where inputs
+            have names, a frame whose columns are named by strings must have these, in this order.
         """
-        return forward.outputs(self.layers, X)
+        return forward.outputs(self.layers, X, self.direct, self.features)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return scores: (n,) for two classes, above zero for ``classes[1]``, else (n, n_classes)."""
@@ -108,9 +123,13 @@ class Network(Structure):
         return scores[:, 0] - (0.5 if self.link == "identity" else 0.0)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of every row, or the outputs of a regression: (n,) for one, else (n, outputs)."""
+        """Return the class of every row, or the outputs of a regression: (n,) for one, else (n, outputs).
+
+        Under the log link a regression answers the exponentials of its outputs.
+        """
         if self.classes is None:
             values = self.forward(X)
+            values = forward.exponential(values) if self.link == "log" else values
             return values[:, 0] if self.outputs == 1 else values
         scores = self.decision_function(X)
         if self.outputs > 1:
@@ -248,7 +267,8 @@ class Network(Structure):
     def to_torch(self) -> Any:
         """Return the network as a torch module, which gives what :meth:`forward` gives.
 
-        Layers with few nonzeros hold these alone, and training the module trains no others.
+        Under the log link it gives the exponential of that, as :meth:`predict` does. Layers with few nonzeros
+        hold these alone, and training the module trains no others.
         """
         from thresher.export.torch_module import torch_module
 
@@ -288,6 +308,6 @@ class Network(Structure):
         stored = files.read(path)
         try:
             layers = tuple(Layer(*parts) for parts in stored.layers)
-            return cls(layers, stored.classes, stored.link, stored.features, stored.details)
+            return cls(layers, stored.classes, stored.link, stored.features, stored.details, stored.direct)
         except ParameterError as error:
             raise ModelFileError(f"{os.fspath(path)} holds a network that cannot be: {error}") from error

@@ -1,4 +1,5 @@
-"""What a network is made of: layers that chain, labels, names; what it counts and what takes part."""
+"""What a network is made of: layers that chain, direct connections, labels, names; what it counts and what
+takes part."""
 
 from __future__ import annotations
 
@@ -8,13 +9,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from thresher.errors import ParameterError
 from thresher.network.files import label_type
-from thresher.network.layer import Layer, live
+from thresher.network.layer import Layer, canonical_copy, live, same_entries
 from thresher.network.metadata import plain_copy
 
-LINKS = ("identity", "logistic", "softmax")
+LINKS = ("identity", "logistic", "softmax", "log")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,10 +28,13 @@ class Structure:
     link: str = "identity"
     features: tuple[str, ...] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)  # None means none
+    direct: sparse.csr_array | None = None  # (inputs, outputs)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         self._check_layers()
+        if self.direct is not None:
+            object.__setattr__(self, "direct", self._checked_direct(self.direct))
         if self.classes is not None:
             object.__setattr__(self, "classes", np.array(self.classes))
         self._check_link()
@@ -50,19 +55,36 @@ class Structure:
         if any(layer.signs_only for layer in (self.layers[0], *self.layers[:-1])):
             raise ParameterError("signs_only=True is for the last of two or more layers, and came elsewhere.")
 
+    def _checked_direct(self, direct: Any) -> sparse.csr_array | None:
+        """Return direct connections as a copy in canonical form, in the type of the first layer's weights."""
+        direct = direct if sparse.issparse(direct) else np.asarray(direct)
+        if direct.shape != (self.inputs, self.outputs) or direct.dtype.kind not in "biuf":
+            raise ParameterError(
+                f"direct has shape {direct.shape} and type {direct.dtype}, but direct connections need real "
+                f"numbers of shape (inputs, outputs), here ({self.inputs}, {self.outputs})."
+            )
+        canonical = canonical_copy(direct, self.layers[0].weights.dtype)
+        if not np.isfinite(canonical.data).all():
+            raise ParameterError(
+                "a direct weight is NaN or infinite, but a network holds finite numbers only."
+            )
+        return canonical if canonical.nnz else None
+
     def _check_link(self) -> None:
         if self.link not in LINKS:
             raise ParameterError(f"link={self.link!r}, but it must be one of {', '.join(LINKS)}.")
         if self.classes is None:
-            if self.link != "identity":
-                raise ParameterError(f"link={self.link!r} needs classes; regression has link='identity'.")
+            if self.link not in ("identity", "log"):
+                raise ParameterError(
+                    f"link={self.link!r} needs classes; regression has link='identity' or 'log'."
+                )
             return
         labels = self.classes
         if labels.ndim != 1 or labels.size < 2 or len(set(labels.tolist())) != labels.size:
             raise ParameterError(f"classes={labels!r}, but two or more different labels are needed.")
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ParameterError(f"classes={labels!r}, but a label cannot be NaN or infinite.")
-        outputs, links = (1, LINKS[:2]) if labels.size == 2 else (labels.size, LINKS[2:])
+        outputs, links = (1, LINKS[:2]) if labels.size == 2 else (labels.size, LINKS[2:3])
         if self.outputs != outputs or self.link not in links:
             raise ParameterError(
                 f"{labels.size} classes came with outputs={self.outputs} and link={self.link!r}, but need "
@@ -91,13 +113,18 @@ class Structure:
 
     @property
     def nonzeros(self) -> int:
-        """Weights and biases of every layer that are not zero; the signs of a fused output are free."""
-        return sum(layer.nonzeros for layer in self.layers)
+        """Weights, direct ones too, and biases that are not zero; the signs of a fused output are free."""
+        direct = 0 if self.direct is None else int(self.direct.nnz)
+        return sum(layer.nonzeros for layer in self.layers) + direct
 
     @property
     def size(self) -> int:
-        """Weights and biases there could be: the largest budget that means anything."""
-        return sum(layer.size for layer in self.layers)
+        """Weights and biases there could be: the largest budget that means anything.
+
+        Direct weights count where the network has any.
+        """
+        direct = 0 if self.direct is None else self.inputs * self.outputs
+        return sum(layer.size for layer in self.layers) + direct
 
     @property
     def coefs(self) -> list[np.ndarray]:
@@ -110,24 +137,36 @@ class Structure:
         return [layer.bias.copy() for layer in self.layers]
 
     @property
+    def direct_coef(self) -> np.ndarray:
+        """Direct weights as a dense array (inputs, outputs), zeros where there are none."""
+        if self.direct is None:
+            return np.zeros((self.inputs, self.outputs), dtype=self.layers[0].weights.dtype)
+        return self.direct.toarray()
+
+    @property
     def live_neurons(self) -> tuple[int, ...]:
         """How many neurons of every hidden layer can be nonzero and reach an output."""
         return tuple(int(mask.sum()) for mask in live(self.layers)[1:-1])
 
     def support(self) -> np.ndarray:
         """Tell which inputs can reach an output, as a boolean mask of shape (inputs,)."""
-        return live(self.layers)[0]
+        return live(self.layers, self.direct)[0]
 
     def equals(self, other: object) -> bool:
         """Tell whether another network has the same weights to the last bit, classes, link and features.
 
-        Details do not count.
+        Direct weights count, details do not.
         """
         if not isinstance(other, Structure) or len(self.layers) != len(other.layers):
             return False
         if (self.link, self.features) != (other.link, other.features):
             return False
         if not _same_labels(self.classes, other.classes):
+            return False
+        if self.direct is None or other.direct is None:
+            if self.direct is not other.direct:
+                return False
+        elif not same_entries(self.direct, other.direct):
             return False
         return all(one.equals(two) for one, two in zip(self.layers, other.layers, strict=True))
 

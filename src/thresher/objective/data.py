@@ -141,7 +141,7 @@ class Data:
         return sums
 
     def _spans(self, width: int) -> Iterator[tuple[int, int]]:
-        size = max(64, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+        size = max(256, min(8192, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
         for start in range(0, self.rows, size):
             yield start, min(start + size, self.rows)
 

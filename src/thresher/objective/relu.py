@@ -112,14 +112,18 @@ class Running:
     def jacobian(self, run: Pass) -> Tensor:  # (rows, outputs, held)
         """Give the derivative of every output with respect to every weight held, row by row."""
         rows, outputs = run.output.shape
-        out = torch.zeros(rows, outputs, self.values.numel(), dtype=run.output.dtype)
+        out = torch.zeros(outputs, self.values.numel(), rows, dtype=run.output.dtype)
+        turned = [fed.T.contiguous() for fed in run.fed]
         for output in range(outputs):
             slope = torch.zeros_like(run.output)
             slope[:, output] = 1
-            for number, fed, delta in self.deltas(run, slope):
+            for number, _, delta in self.deltas(run, slope):
                 if self.blocks[number].held:
-                    out[:, output, self.slices[number]] = self.blocks[number].derivatives(fed, delta)
-        return out
+                    layer = 0 if number == self.layout.layers else number
+                    part = self.blocks[number].derivatives(turned[layer], delta.T.contiguous())
+                    out[output, self.slices[number]] = part
+        # In memory the rows of one weight are together, which is how products over rows are fastest.
+        return out.permute(2, 0, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,26 +254,25 @@ class Relu:
             top.offer(start, block)
         return top.result()
 
-    def curvature(self, point: Point) -> tuple[Tensor, Tensor]:
+    def curvature(self, point: Point, rough: bool = False) -> tuple[Tensor, Tensor]:
         """Give the matrix of second derivatives and the gradient on the support, both in float64.
 
         The matrix is that of Gauss and Newton, ``J' H J`` with J the derivatives of the outputs and H the
-        curvature of the loss.
+        curvature of the loss; a `rough` one comes from products in float32.
         """
-        running, size = self.run(point), point.w.nonzeros
-        outputs = self.layout.widths[-1]
+        running, outputs = self.run(point), self.layout.widths[-1]
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.forward(batch.X)
             J = running.jacobian(run)
-            scaled = self.loss.scaled(run.output, batch.y, J).view(-1, size)
-            weight = batch.share.sqrt().repeat_interleave(outputs)
-            scaled = scaled * weight[:, None]
             slope = self.slope(run.output, batch)
-            return scaled.T @ scaled, J.view(-1, size).T @ slope.reshape(-1)
+            gradient = running.gradient(run, slope)
+            scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt()[:, None, None]
+            parts = scaled.float().permute(1, 2, 0) if rough else scaled.permute(1, 2, 0)
+            matrix = sum((part @ part.T for part in parts[1:]), parts[0] @ parts[0].T)
+            return matrix, gradient
 
-        width = CHUNK_NUMBERS // 2**22 * max(1, outputs * size)
-        H, g = self.data.total(each, width)
+        H, g = self.data.total(each, outputs * point.w.nonzeros)
         if self.alpha:
             penalised = self.penalised(point.w.indices)
             H.diagonal().add_(self.alpha * penalised)

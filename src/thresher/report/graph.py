@@ -35,21 +35,23 @@ def graph(network: Structure) -> Figure:
 
     Lines are as wide as the square root of the weight's size, within each layer. Where the details tell the
     inputs' standard deviations as ``spread``, weights of inputs count for one of these. Where there are more
-    inputs than names could be read, those that matter most are named.
+    inputs than names could be read, those that matter most are named. Direct connections to an output meet in
+    a square beside the neurons of the first layer, the linear part, from which a grey line leads to the
+    output.
 
     Parameters
     ----------
     network : Network
     """
-    masks = live(network.layers)
+    masks = live(network.layers, network.direct)
     kept = [np.flatnonzero(mask) for mask in masks]
     weights = [
         layer.weights[before][:, after].tocoo()
         for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True)
     ]
-    most = max(nodes.size for nodes in kept)
-    height = float(np.clip(0.36 * most + 0.4, 2.4, TALLEST))
-    places = _places(weights, [nodes.size for nodes in kept])
+    weights, links, fed = _with_direct(weights, None if network.direct is None else network.direct[masks[0]])
+    places = _places(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
+    height = float(np.clip(0.36 * max(heights.size for heights in places) + 0.4, 2.4, TALLEST))
     figure, (axes,) = new_figure(COLUMN * (len(kept) - 1) + 4.2, height + 1.1)
     axes.set_axis_off()
     connections = sum(matrix.nnz for matrix in weights)
@@ -60,9 +62,10 @@ def graph(network: Structure) -> Figure:
         if number == 0 and scaled is not None:
             matter = matter * scaled[kept[0]][matrix.coords[0]]
         _draw_weights(axes, number, matrix, matter, places, connections)
-    sizes = [float(np.clip(height * 72 / max(nodes.size, 1) * 0.55, 3.0, 13.0)) for nodes in kept]
+    sizes = [float(np.clip(height * 72 / max(nodes.size, 1) * 0.55, 3.0, 13.0)) for nodes in places]
     biases = [layer.bias[mask] for layer, mask in zip(network.layers, masks[1:], strict=True)]
     _draw_nodes(axes, places, biases, sizes)
+    _draw_linear(axes, places, fed, sizes)
     if connections <= NUMBERED:
         counted = [matrix for matrix, free in zip(weights, signs, strict=True) if not free]
         _number_weights(axes, counted, places, height)
@@ -75,8 +78,40 @@ def graph(network: Structure) -> Figure:
     _heads(axes, network, kept)
     axes.set_xlim(-1.0, len(places) - 0.35)
     axes.set_ylim(-0.02, 1.02)
-    _legend(axes)
+    _legend(axes, linear=bool(fed.size))
     return figure
+
+
+def _with_direct(
+    weights: list[sparse.coo_array],
+    direct: sparse.csr_array | None,  # (inputs, outputs)
+) -> tuple[list[sparse.coo_array], list[sparse.coo_array], np.ndarray]:
+    """Add direct connections to the weights to draw, and to the links that places are found from.
+
+    Returns
+    -------
+    weights : list of sparse arrays
+        As given, the first with a column more for each output that has direct connections: what they add up
+        to. A network without hidden layers is linear as it is, and direct weights are added to its own.
+    links : list of sparse arrays
+        The same, and from each of these columns a way on through all hidden layers to its output.
+    fed : int array
+        The outputs that have direct connections.
+    """
+    if direct is None:
+        return weights, weights, np.empty(0, dtype=np.int64)
+    if len(weights) == 1:
+        both = [(weights[0].tocsr() + direct).tocoo()]
+        return both, both, np.empty(0, dtype=np.int64)
+    fed = np.unique(direct.indices)
+    first = sparse.hstack([weights[0], direct[:, fed]], format="coo")
+    through = sparse.eye_array(fed.size, format="coo")
+    ways = sparse.coo_array(
+        (np.ones(fed.size), (np.arange(fed.size), fed)), shape=(fed.size, direct.shape[1])
+    )
+    middle = [sparse.block_diag([matrix, through], format="coo") for matrix in weights[1:-1]]
+    links = [first, *middle, sparse.vstack([weights[-1], ways], format="coo")]
+    return [first, *weights[1:]], links, fed
 
 
 def _places(weights: Sequence[sparse.coo_array], sizes: Sequence[int]) -> list[np.ndarray]:
@@ -171,15 +206,36 @@ def _draw_nodes(
             fills = ["#BDBDBD"] * heights.size
         else:
             fills = [BLUE if bias > 0 else ORANGE if bias < 0 else "white" for bias in biases[column - 1]]
+            heights = heights[: len(fills)]  # behind them come linear parts, and their ways on
         x = np.full(heights.size, column)
         area = sizes[column] ** 2 * (0.5 if column == 0 else 1.0)
         edge = 0.9 if sizes[column] > 5 else 0.4
         axes.scatter(x, heights, s=area, c=fills, edgecolors="#303030", linewidths=edge, zorder=3)
 
 
+def _draw_linear(axes: Axes, places: Sequence[np.ndarray], fed: np.ndarray, sizes: Sequence[float]) -> None:
+    """Draw linear parts as squares in the first hidden column, and the way from each to its output."""
+    for part, output in enumerate(fed):
+        back = part - fed.size
+        way = [*(heights[back] for heights in places[1:-1]), places[-1][output]]
+        axes.plot(range(1, len(places)), way, color="#9E9E9E", lw=1.4, zorder=1)
+    squares = places[1][len(places[1]) - fed.size :] if fed.size else np.empty(0)
+    area = sizes[1] ** 2 * 0.8
+    axes.scatter(
+        np.ones(fed.size),
+        squares,
+        s=area,
+        marker="s",
+        c="white",
+        edgecolors="#303030",
+        linewidths=0.9,
+        zorder=3,
+    )
+
+
 def _number_biases(axes: Axes, places: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> None:
     for column, (heights, values) in enumerate(zip(places[1:], biases, strict=True), start=1):
-        for y, value in zip(heights, values, strict=True):
+        for y, value in zip(heights, values, strict=False):
             if value != 0:
                 axes.annotate(
                     f"{value:+.3g}",
@@ -254,7 +310,7 @@ def _heads(axes: Axes, network: Structure, kept: Sequence[np.ndarray]) -> None:
         axes.text(column, 1.02, text, ha="center", va="bottom", fontsize=10, color="#303030")
 
 
-def _legend(axes: Axes) -> None:
+def _legend(axes: Axes, linear: bool) -> None:
     from matplotlib.lines import Line2D
 
     node: dict[str, Any] = {"marker": "o", "ls": "none", "mec": "#303030", "ms": 7}
@@ -264,4 +320,7 @@ def _legend(axes: Axes) -> None:
         Line2D([], [], mfc=BLUE, label="bias > 0", **node),
         Line2D([], [], mfc=ORANGE, label="bias < 0", **node),
     ]
-    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=4, fontsize=9)
+    if linear:
+        handles.append(Line2D([], [], mfc="white", label="linear part", **{**node, "marker": "s"}))
+    below = (0.5, -0.01)
+    axes.legend(handles=handles, loc="upper center", bbox_to_anchor=below, ncols=len(handles), fontsize=9)

@@ -103,6 +103,7 @@ def certify(
     Parameters
     ----------
     network : Network
+        With direct connections these count as a neuron whose gate is always open.
     X : array of shape (n, features)
     y : array of shape (n,), or (n, outputs)
         Targets, or labels for a classifier.
@@ -181,7 +182,7 @@ def _checked(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Check that network and data belong together; give rows, numeric targets and the network's answers."""
     rows = checked_rows(X.toarray() if hasattr(X, "toarray") else X)
-    answers = network.forward(rows)
+    answers = network.forward(X)
     labels = np.asarray(y)
     if labels.shape[:1] != rows.shape[:1] or labels.ndim not in (1, 2):
         raise DataError(
@@ -211,7 +212,7 @@ def _checked(
 
 def _refuse_too_large(network: Network, rows: int, memory_limit: int) -> None:
     """Refuse columns that would not fit, before they are made: three copies of them, and two of the gates."""
-    needed = 8 * rows * (3 * network.nonzeros + 2 * network.hidden[0])
+    needed = 8 * rows * (3 * network.nonzeros + 2 * (network.hidden[0] + (network.direct is not None)))
     if needed > memory_limit:
         raise MemoryLimitError(
             f"the columns of {network.nonzeros:,} nonzeros on {rows:,} rows would need {needed:,} bytes, but "
@@ -223,6 +224,8 @@ def _out_of_reach(network: Network) -> str | None:
     """Say why the theory does not apply, if it does not."""
     if network.classes is not None:
         return "it answers classes, and the theory is about squared error on real targets"
+    if network.link != "identity":
+        return f"it answers by a {network.link} link, and the theory is about squared error on its outputs"
     if len(network.layers) != 2:
         return f"it has {len(network.layers) - 1} hidden layers, and the theory covers one"
     if network.outputs != 1:
@@ -244,7 +247,7 @@ def _nothing_proved(
 ) -> Certificate:
     """Measure what can be measured of a network that the theory does not cover, and claim nothing."""
     conditions = []
-    if network.classes is None:
+    if network.classes is None and network.link == "identity":
         spread = np.abs(answers).max(axis=1) + np.abs(targets).max(axis=1)
         rounding = row_rounding(network, spread, np.abs(targets).max(axis=1), precision)
         conditions.append(state.fits((answers - targets).ravel(), rounding))

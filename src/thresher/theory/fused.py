@@ -2,7 +2,8 @@
 nonzero.
 
 Column (i, j) is ``D_i X_j``, with D_i the rows on which neuron i is active and X_j a feature, or the constant
-1 for the neuron's bias. An output bias is one more column of ones that no gate closes.
+1 for the neuron's bias. An output bias is one more column of ones that no gate closes. Direct connections are
+one more neuron, whose gate is open on all rows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Fused:
     inputs : array of shape (n, width)
         The rows, with a last column of ones where the network has hidden biases.
     gates : boolean array of shape (neurons, n)
-        Rows on which each live neuron is active, ``X u_i + b_i > 0``.
+        Rows on which each live neuron is active, ``X u_i + b_i > 0``; all of them, in a last row, where there
+        are direct connections.
     neuron, feature : int arrays of shape (s,)
         Where each nonzero is; the output bias has neuron -1.
     weights : array of shape (s,)
@@ -125,6 +127,12 @@ def fused_of(network: Network, X: NDArray[np.float64]) -> Fused:
     terms = np.count_nonzero(stacked, axis=0) + 2
     undecided = int(((np.abs(before) <= 2 * ROUNDOFF * terms * sizes) & (sizes > 0)).sum())
     gates = (before > 0).T
+    if network.direct is not None:
+        column = np.zeros((len(stacked), 1))
+        column[: network.inputs] = network.direct_coef
+        stacked, v = np.hstack([stacked, column]), np.append(v, 1.0)
+        sizes = np.hstack([sizes, np.abs(inputs) @ np.abs(column)])
+        gates = np.vstack([gates, np.ones((1, len(X)), dtype=np.bool_)])
     feature, neuron = np.nonzero(stacked)
     order = np.lexsort((feature, neuron))
     feature, neuron = feature[order], neuron[order]
@@ -155,5 +163,7 @@ def row_rounding(
     sum of the sizes of all that is added up, and by the arithmetic in float64.
     """
     stored = max(ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers)
-    terms = 4 + int(max(np.diff(layer.weights.tocsc().indptr).max(initial=0) for layer in network.layers))
+    summed = [np.bincount(layer.weights.indices).max(initial=0) for layer in network.layers]
+    direct = 0 if network.direct is None else np.bincount(network.direct.indices).max(initial=0)
+    terms = 4 + int(max(*summed, summed[-1] + direct))
     return label_rounding(y, precision) * np.abs(y) + (2 * stored + 2 * terms * ROUNDOFF) * spread

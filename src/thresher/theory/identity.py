@@ -53,7 +53,8 @@ def identity(network: Network) -> Identity:
     ----------
     network : Network
         With one hidden layer and one output. Biases are left out of the sums, since an output bias can make
-        up for theirs: the answer errs on the side of not told.
+        up for theirs: the answer errs on the side of not told. Direct connections can make up for any neuron
+        that turns over, ``relu(a) = a + relu(-a)``: a network with them is never told.
 
     Examples
     --------
@@ -62,6 +63,8 @@ def identity(network: Network) -> Identity:
     >>> identity(Network.fused([[1.0, 0.0, -1.0], [0.0, 1.0, -2.0]], None, [1, 1, 1])).told
     True
     """
+    if network.direct is not None:
+        return Identity(False, "with direct connections a neuron can turn over and they make up for it")
     neurons = neurons_of(network)
     lines = neurons.inputs
     for one in range(len(lines)):

@@ -1,7 +1,8 @@
 """Weight recovery: match a fitted network to a planted one, neuron by neuron.
 
 Networks are compared as sets of neurons: their order, a positive factor moved from a neuron's weights to its
-output, and a neuron written as several on the same side of the same line make no difference.
+output, and a neuron written as several on the same side of the same line make no difference. Direct
+connections are two neurons for each output, ``w x = relu(w x) - relu(-w x)``.
 """
 
 from __future__ import annotations
@@ -62,6 +63,10 @@ def neurons_of(network: Network, merge: bool = True) -> Neurons:
     inputs = np.column_stack([hidden.weights.toarray().T, hidden.bias]).astype(np.float64)
     outputs = last.weights.toarray().astype(np.float64)
     constant = last.bias.astype(np.float64)
+    if network.direct is not None:
+        linear = np.column_stack([network.direct_coef.T, np.zeros(network.outputs)])
+        inputs = np.vstack([inputs, linear, -linear])
+        outputs = np.vstack([outputs, np.eye(network.outputs), -np.eye(network.outputs)])
     lengths = np.linalg.norm(inputs, axis=1)
     live = (lengths > 0) & (np.abs(outputs).max(axis=1) > 0)
     inputs, outputs = inputs[live] / lengths[live, None], outputs[live] * lengths[live, None]

@@ -8,22 +8,14 @@ that explains its targets is found to the last digit.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.errors import DataError
 from thresher.objective.relu import Point, Relu
-
-
-@dataclass(frozen=True)
-class NewtonTuning:
-    damping: float = 1e-3
-    least_damping: float = 1e-9
-    most_damping: float = 1e6
-    helps: float = 1e-3
-    removed: float = 0.15
+from thresher.solvers.auto.tuning import NewtonTuning
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,25 +27,25 @@ class Fit:
 
     @property
     def nonzeros(self) -> int:
+        """How many weights are held."""
         return self.point.w.nonzeros
 
 
 def measured(objective: Relu, point: Point) -> Fit:
-    """Drop what is on no path, add the biases that must be, and measure."""
-    w = point.w
-    indices = objective.closed(w.indices[objective.alive(w.indices)])
+    """Drop what is on no path, add the biases that raw units ask for, and measure."""
+    point = _without_constants(objective, point)
+    indices = objective.closed(point.w.indices[objective.alive(point.w.indices)])
     point = point.at(indices)
     return Fit(point, objective.value(point))
 
 
-def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning = NewtonTuning()) -> Fit:
+def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bool = True) -> Fit:
     """Take damped Newton steps on the support while they help."""
     damping = tuning.damping
     for _ in range(steps):
         if fit.nonzeros == 0 or fit.value == 0:
             break
-        H, g = objective.curvature(fit.point)
-        better, damping = _step(objective, fit, H, g, damping, tuning)
+        better, damping = _step(objective, fit, damping, tuning, rough)
         if better is None:
             break
         helped = better.value < (1 - tuning.helps) * fit.value
@@ -64,9 +56,15 @@ def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning = NewtonTu
 
 
 def _step(
-    objective: Relu, fit: Fit, H: Tensor, g: Tensor, damping: float, tuning: NewtonTuning
+    objective: Relu, fit: Fit, damping: float, tuning: NewtonTuning, rough: bool
 ) -> tuple[Fit | None, float]:
     """Find a damping with which the objective falls, little where that served last time."""
+    H, g = objective.curvature(fit.point, rough)
+    if not math.isfinite(float(H.sum())):
+        raise DataError(
+            "training met numbers that are not finite, because the values of X or y are too large or too "
+            "small to compute with. Scale them to the order of 1."
+        )
     w, diagonal = fit.point.w, H.diagonal().clone()
     floor = 1e-12 * float(diagonal.mean()) + 1e-300
     while damping <= tuning.most_damping:
@@ -74,8 +72,7 @@ def _step(
         damped.diagonal().add_(damping * diagonal + floor)
         triangle, failed = torch.linalg.cholesky_ex(damped)
         if int(failed) == 0:
-            values = w.values - torch.cholesky_solve(g[:, None], triangle)[:, 0]
-            point = fit.point.with_values(values)
+            point = fit.point.with_values(w.values - torch.cholesky_solve(g[:, None], triangle)[:, 0])
             value = objective.value(point)
             if value < fit.value:
                 return Fit(point, value), max(tuning.least_damping, damping / 10)
@@ -83,20 +80,29 @@ def _step(
     return None, tuning.damping
 
 
-def removal(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float = math.inf) -> Tensor:
-    """Choose weights to remove, each the one whose removal costs least once the rest is refitted."""
-    damped = H.clone()
-    damped.diagonal().add_(1e-6 * float(H.diagonal().mean()) + 1e-30)
-    inverse = torch.cholesky_inverse(torch.linalg.cholesky(damped))
+def removal(H: Tensor, values: Tensor, free: Tensor, count: int, ridge: float) -> Tensor:
+    """Choose weights to remove, each the one whose removal costs least once the rest is refitted.
+
+    Parameters
+    ----------
+    H : tensor of shape (k, k)
+        The curvature.
+    values : tensor of shape (k,)
+        Where the objective is least.
+    free : bool tensor of shape (k,)
+        What may be removed.
+    count : int
+        How many to remove.
+    ridge : float
+        Added to the curvature, as a share of its mean diagonal.
+    """
+    inverse = torch.cholesky_inverse(_factor(H, ridge))
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
     removed: list[int] = []
-    for _ in range(count):
-        if not bool(live.any()):
-            break
-        cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-30), math.inf)
+    while len(removed) < count and bool(live.any()):
+        # Costs are compared in float32: what differs by rounding only is a tie, and goes to the lower place.
+        cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-300), math.inf)
         least = int(cost.float().argmin())
-        if float(cost[least]) > limit:
-            break
         column = inverse[:, least] / inverse[least, least]
         values = values - column * values[least]
         inverse.addr_(column, inverse[least].clone(), alpha=-1)
@@ -109,44 +115,49 @@ def removal(H: Tensor, values: Tensor, free: Tensor, count: int, limit: float = 
     return torch.tensor(removed, dtype=torch.int64)
 
 
-def forced(objective: Relu, indices: Tensor) -> Tensor:
-    """Say which positions are biases that others bring along: they go when those go."""
-    layout = objective.layout
-    bias = layout.is_bias(indices)
-    must = objective.closed(indices[~bias])
-    return bias & torch.isin(indices, must)
+def _factor(H: Tensor, ridge: float) -> Tensor:
+    """Factor a matrix, with as much added to its diagonal as that takes."""
+    size = float(H.diagonal().mean())
+    while True:
+        damped = H.clone()
+        damped.diagonal().add_(ridge * size + 1e-30)
+        triangle, failed = torch.linalg.cholesky_ex(damped)
+        if int(failed) == 0:
+            return triangle
+        ridge *= 10
 
 
-def shrink(objective: Relu, fit: Fit, budget: int, steps: int = 3, last: int = 20, tuning: NewtonTuning = NewtonTuning()) -> Fit:
-    """Remove weights, a few at a time, down to the budget, refitting in between."""
+def shrink(objective: Relu, fit: Fit, budget: int, tuning: NewtonTuning) -> Fit:
+    """Remove weights, a few at a time, down to the budget, and refit after each time."""
     while fit.nonzeros > budget:
-        H, _ = objective.curvature(fit.point)
-        free = ~forced(objective, fit.point.w.indices)
+        H, _ = objective.curvature(fit.point, rough=True)
+        free = ~brought_along(objective, fit.point.w.indices)
         excess = fit.nonzeros - max(budget, int((1 - tuning.removed) * fit.nonzeros))
-        gone = removal(H, fit.point.w.values.double(), free, max(1, excess))
+        gone = removal(H, fit.point.w.values.double(), free, max(1, excess), tuning.ridge)
+        if gone.numel() == 0:
+            break
         stays = torch.ones(fit.nonzeros, dtype=torch.bool)
         stays[gone] = False
-        fit = refit(objective, cleaned(objective, fit.point.keep(stays)), steps)
-    return refit(objective, fit, last)
+        fit = refit(objective, measured(objective, fit.point.keep(stays)), tuning.between, tuning)
+    return refit(objective, fit, tuning.last, tuning)
 
 
-def cleaned(objective: Relu, point: Point) -> Fit:
-    """Drop neurons that are left without inputs: their constant goes to the output bias."""
-    return measured(objective, without_constant_neurons(objective, point))
+def brought_along(objective: Relu, indices: Tensor) -> Tensor:  # bool
+    """Say which positions are biases that other weights bring along: they go when those go."""
+    bias = objective.layout.is_bias(indices)
+    return bias & torch.isin(indices, objective.closed(indices[~bias]))
 
 
-def without_constant_neurons(objective: Relu, point: Point) -> Point:
+def _without_constants(objective: Relu, point: Point) -> Point:
+    """Let go of neurons that read no input: an output bias does what they do."""
     layout, w = objective.layout, point.w
     if not layout.bias:
         return point
-    parts = layout.split(w.indices)
-    neuron, feature = layout.pairs(w.indices[parts[0]], 0)
+    part = layout.split(w.indices)[0]
+    neuron, feature = layout.pairs(w.indices[part], 0)
     inside = feature < layout.inputs[0]
-    fed = torch.zeros(layout.shapes[0][0], dtype=torch.bool)
-    fed[neuron[inside]] = True
-    lone = ~inside & ~fed[neuron]
-    if not bool(lone.any()):
-        return point
+    reads = torch.zeros(layout.widths[1], dtype=torch.bool)
+    reads[neuron[inside]] = True
     kept = torch.ones(w.nonzeros, dtype=torch.bool)
-    kept[parts[0].start : parts[0].stop] = ~lone
-    return point.keep(kept)
+    kept[part] = inside | reads[neuron]
+    return point if bool(kept.all()) else point.keep(kept)

@@ -1,0 +1,112 @@
+"""Wide random networks: fitted whole by Newton's method, then pruned to the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.linear.vector import SparseVector
+from thresher.objective.layout import Layout, spread_evenly
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.tuning import WideTuning
+
+
+def random_start(objective: Relu, count: int, seed: int, tuning: WideTuning) -> Point:
+    """Draw a network of about `count` weights whose kinks lie where the data is."""
+    layout, random = objective.layout, np.random.default_rng([seed, 4])
+    scores = relevance(objective)
+    if layout.layers > 2:
+        parts = [_scattered(layout, block, share, random) for block, share in enumerate(spread_evenly(layout, count))]
+    else:
+        parts = _kinked(objective, count, scores, random, tuning)
+    if layout.bias:
+        constant = objective.loss.constant(objective.data.targets, objective.data.share)
+        parts.append((layout.output_biases, torch.zeros_like(constant) if objective.centred else constant))
+    indices, order = torch.cat([places for places, _ in parts]).sort()
+    values = torch.cat([numbers for _, numbers in parts]).double()[order]
+    first = torch.ones(indices.numel(), dtype=torch.bool)
+    first[1:] = indices[1:] != indices[:-1]
+    return Point(SparseVector(indices[first], values[first], layout.size), alternating(layout))
+
+
+def alternating(layout: Layout) -> Tensor | None:
+    """Let a fused output add and subtract neurons by turns."""
+    if not layout.fused:
+        return None
+    signs = torch.ones(layout.widths[-2], dtype=torch.float64)
+    signs[1::2] = -1
+    return signs
+
+
+def relevance(objective: Relu) -> Tensor:  # (inputs,)
+    """Say how much each input tells by itself: what its better half, above or below zero, explains."""
+    zero = torch.zeros(1, objective.layout.widths[-1], dtype=objective.data.dtype)
+    if objective.layout.bias and not objective.centred:
+        zero = objective.loss.constant(objective.data.targets, objective.data.share).to(zero)[None]
+
+    def each(batch):  # type: ignore[no-untyped-def]
+        slope = objective.slope(zero.expand(len(batch.X), -1).contiguous(), batch)
+        up, down = batch.X.clamp(min=0), batch.X.clamp(max=0)
+        return up.T @ slope, down.T @ slope, batch.share @ up.square(), batch.share @ down.square()
+
+    up, down, up_size, down_size = objective.data.total(each)
+    one = up.square().sum(1) / up_size.clamp(min=1e-300)
+    two = down.square().sum(1) / down_size.clamp(min=1e-300)
+    return torch.maximum(one, two)
+
+
+def _kinked(
+    objective: Relu, count: int, scores: Tensor, random: np.random.Generator, tuning: WideTuning
+) -> list[tuple[Tensor, Tensor]]:
+    """Draw neurons that each read a few inputs, more often those that tell much."""
+    layout = objective.layout
+    d, hidden, outputs = layout.widths
+    usable = torch.nonzero(scores > 0).flatten().numpy()
+    if len(usable) == 0:
+        return []
+    fan = min(len(usable), tuning.fan)
+    each = fan + int(layout.bias) + (0 if layout.fused else outputs)
+    neurons = int(min(hidden, max(2, count // each)))
+    chance = np.sqrt(scores[usable].numpy()) + 0.1 * float(scores.sqrt().mean())
+    chance = chance / chance.sum()
+    feature = np.stack([random.choice(len(usable), fan, replace=False, p=chance) for _ in range(neurons)])
+    feature = torch.from_numpy(usable[feature])
+    weights = torch.from_numpy(random.standard_normal((neurons, fan))) / (fan * neurons) ** 0.5
+    rows = random.integers(0, objective.data.rows, neurons)
+    neuron = torch.arange(neurons)
+    parts = [(layout.position(0, neuron[:, None], feature).view(-1), weights.view(-1))]
+    if layout.bias:
+        seen = objective.data.batch(rows).X.double()
+        parts.append((layout.biases(0, neuron), -(seen.gather(1, feature) * weights).sum(1)))
+    if not layout.fused:
+        outer = torch.from_numpy(random.standard_normal((outputs, neurons)))
+        places = layout.position(1, torch.arange(outputs)[:, None], neuron)
+        parts.append((places.view(-1), outer.view(-1)))
+    if layout.direct:
+        room = max(1, int(tuning.direct * count) // outputs)
+        best = torch.argsort(scores, descending=True, stable=True)[:room].sort().values
+        places = layout.position(layout.layers, torch.arange(outputs)[:, None], best)
+        parts.append((places.view(-1), torch.zeros(places.numel(), dtype=torch.float64)))
+    return parts
+
+
+def _scattered(
+    layout: Layout, block: int, count: int, random: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Draw random places of a layer, with weights that keep the size of what passes through."""
+    neurons, places = layout.shapes[block]
+    chosen = np.sort(distinct(random, neurons * places, count))
+    fan = np.bincount(chosen // max(1, places), minlength=neurons)[chosen // max(1, places)]
+    values = random.standard_normal(len(chosen)) * np.sqrt(2 / np.maximum(1, fan))
+    return torch.from_numpy(chosen) + layout.offsets[block], torch.from_numpy(values)
+
+
+def distinct(random: np.random.Generator, size: int, count: int) -> np.ndarray:
+    """Draw distinct numbers below `size`, in memory that grows with their count alone."""
+    if 3 * count >= size:
+        return random.permutation(size)[:count].astype(np.int64)
+    found = np.unique(random.integers(0, size, count + count // 4 + 16))
+    while len(found) < count:
+        found = np.unique(np.concatenate([found, random.integers(0, size, count)]))
+    return random.permutation(found)[:count].astype(np.int64)
