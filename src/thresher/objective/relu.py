@@ -147,11 +147,11 @@ class Relu:
     loss : Loss
     alpha : float
         L2 penalty beside the mean over rows.
-    moved : bool tensor of shape (inputs,), optional
-        Inputs whose origin is not zero in raw units. A neuron that uses one has a bias there, whatever its
-        bias is here, so it holds one.
-    centred : bool
-        Whether targets were centred, so that outputs have biases in raw units.
+    origins : tensor of shape (inputs,), optional
+        What was subtracted from each input. A neuron that uses one where this is not zero has a bias in raw
+        units, whatever its bias is here, so it holds one.
+    middle : tensor of shape (outputs,), optional
+        What was subtracted from the targets. Outputs then have biases in raw units, and hold one.
     absolute : bool
         Whether neurons are ``|z|`` rather than ``relu(z)``.
     memory_limit : int
@@ -162,8 +162,8 @@ class Relu:
     layout: Layout
     loss: Loss
     alpha: float = 0.0
-    moved: Tensor | None = None
-    centred: bool = False
+    origins: Tensor | None = None
+    middle: Tensor | None = None
     absolute: bool = False
     memory_limit: int = 64 * 2**20
 
@@ -173,6 +173,16 @@ class Relu:
     def size(self) -> int:
         """All weights there could be."""
         return self.layout.size
+
+    @property
+    def moved(self) -> Tensor | None:  # (inputs,), bool
+        """Inputs whose origin is not zero in raw units."""
+        return None if self.origins is None else self.origins != 0
+
+    @property
+    def centred(self) -> bool:
+        """Whether targets were centred."""
+        return self.middle is not None
 
     def on(self, data: Data) -> Relu:
         """Give the same objective on other rows; the penalty stays what it is beside a sum over rows."""
@@ -287,13 +297,41 @@ class Relu:
         parts, wanted = layout.split(indices), [indices]
         if self.centred:
             wanted.append(layout.output_biases)
-        if self.moved is not None:
+        moved = self.moved
+        if moved is not None:
             for block in (0, layout.layers) if layout.direct else (0,):
                 neuron, feature = layout.pairs(indices[parts[block]], block)
                 inside = feature < layout.inputs[block]
-                using = neuron[inside][self.moved[feature[inside]]].unique()
+                using = neuron[inside][moved[feature[inside]]].unique()
                 wanted.append(layout.biases(0 if block == 0 else layout.layers - 1, using))
         return torch.cat(wanted).unique()
+
+    def raw_biases(self, point: Point) -> tuple[Tensor, Tensor]:
+        """Give the places of biases that origins bring along, and the values that are zero in raw units."""
+        layout, w = self.layout, point.w
+        outputs = layout.widths[-1]
+        at_zero = torch.zeros(outputs, dtype=torch.float64)
+        if self.middle is not None:
+            at_zero -= self.middle.double()
+        places, values = [], []
+        if self.origins is not None:
+            parts = layout.split(w.indices)
+            for block in (0, layout.layers) if layout.direct else (0,):
+                neuron, feature = layout.pairs(w.indices[parts[block]], block)
+                inside = feature < layout.inputs[block]
+                term = w.values[parts[block]][inside].double() * self.origins.double()[feature[inside]]
+                summed = torch.zeros(layout.shapes[block][0], dtype=torch.float64)
+                summed.index_add_(0, neuron[inside], term)
+                if block:
+                    at_zero += summed
+                else:
+                    places.append(layout.biases(0, torch.arange(layout.widths[1])))
+                    values.append(summed)
+        places.append(layout.output_biases)
+        values.append(at_zero[: layout.output_biases.numel()])
+        at, zero = torch.cat(places), torch.cat(values)
+        held = torch.isin(at, w.indices) & (zero != 0)
+        return at[held], zero[held]
 
     def alive(self, indices: Tensor) -> Tensor:  # bool
         """Say which positions are on a way from an input or a bias to an output."""

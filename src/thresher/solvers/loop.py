@@ -61,6 +61,10 @@ class Needs:
         The objective: that of a ReLU network, or that of a linear operator (gates that are fixed or lag).
     hidden_layers, outputs : int, optional
         How many of each a network must have; any by default.
+    direct : bool
+        Whether it may connect inputs to outputs directly.
+    centred : bool
+        Whether it can work in centred coordinates, that is, holds the biases that `Relu.closed` adds.
     options : frozenset of str
         Which options of an estimator it honours.
     """
@@ -68,6 +72,8 @@ class Needs:
     kind: str = "relu"
     hidden_layers: int | None = None
     outputs: int | None = None
+    direct: bool = False
+    centred: bool = False
     options: frozenset[str] = OPTIONS
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,17 +16,39 @@ from thresher.solvers.auto.tuning import JudgeTuning
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """What a way found: a network, the penalty it was found under, and its score (less is better)."""
+    """What a way found.
+
+    Attributes
+    ----------
+    way : str
+    fit : Fit
+        The network.
+    alpha : float
+        The penalty it was found under, beside a sum over rows.
+    score : float
+        Less is better.
+    place : tuple
+        Where on its way it was found, the same for every fold.
+    finish : callable, optional
+        How it is fitted on all rows; by Newton steps on its support by default.
+    """
 
     way: str
     fit: Fit
     alpha: float
     score: float
+    place: tuple[Any, ...]
+    finish: Callable[[Relu], Fit] | None = None
 
     @property
     def nonzeros(self) -> int:
         """How many weights it holds."""
         return self.fit.nonzeros
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The settings that led to it, the same for every fold."""
+        return (self.way, self.alpha, *self.place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,37 +59,43 @@ class Judge:
     ----------
     part, unseen : Relu
         The objective on the rows to search on, and on those to score on.
-    held_out : bool
-        Whether the two differ.
+    share : float
+        The share of all rows that is searched on.
     """
 
     part: Relu
     unseen: Relu
-    held_out: bool
+    share: float
     tuning: JudgeTuning
 
-    def candidate(self, way: str, fit: Fit, alpha: float) -> Candidate:
+    def candidate(
+        self,
+        way: str,
+        fit: Fit,
+        alpha: float,
+        place: tuple[Any, ...],
+        finish: Callable[[Relu], Fit] | None = None,
+    ) -> Candidate:
         """Score what a way found."""
-        return Candidate(way, fit, alpha, self.unseen.value(fit.point))
-
-    def best(self, candidates: list[Candidate]) -> Candidate:
-        """Choose the fewest nonzeros among those whose score is as good as the best."""
-        least = min(candidate.score for candidate in candidates)
-        equal = [one for one in candidates if one.score <= least + self.tuning.equal * abs(least) + 1e-20]
-        return min(equal, key=lambda one: (one.nonzeros, one.score))
+        return Candidate(way, fit, alpha, self.unseen.value(fit.point), place, finish)
 
 
-def judge_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> Judge:
-    """Decide how candidates are judged, by how many rows there are for each nonzero."""
-    amount = objective.data.amount
+def judges_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> list[Judge]:
+    """Decide how candidates are judged: by the loss where rows are plenty, else on rows held out in turn."""
+    amount, rows = objective.data.amount, objective.data.rows
     most = int(max(tuning.rows, tuning.rows_each * budget))
     if amount < tuning.fewest or amount >= tuning.plenty * budget:
-        part = _at_most(objective, np.arange(objective.data.rows), most, seed)
-        return Judge(part, replace(objective, alpha=0.0), False, tuning)
-    unseen = _unseen(objective, seed, tuning.share)
-    seen = np.flatnonzero(~unseen)
-    held = objective.on(objective.data.take(np.flatnonzero(unseen)))
-    return Judge(_at_most(objective, seen, most, seed), replace(held, alpha=0.0), True, tuning)
+        part = _at_most(objective, np.arange(rows), most, seed)
+        return [Judge(part, replace(objective, alpha=0.0), part.data.rows / rows, tuning)]
+    place, judges = _places(objective, seed), []
+    for fold in range(tuning.folds if amount < tuning.many else 1):
+        unseen = (place >= fold * tuning.share) & (place < (fold + 1) * tuning.share)
+        if not unseen.any() or unseen.all():
+            continue
+        part = _at_most(objective, np.flatnonzero(~unseen), most, seed)
+        held = objective.on(objective.data.take(np.flatnonzero(unseen)))
+        judges.append(Judge(part, replace(held, alpha=0.0), part.data.rows / rows, tuning))
+    return judges or [Judge(objective, replace(objective, alpha=0.0), 1.0, tuning)]
 
 
 def _at_most(objective: Relu, rows: np.ndarray, most: int, seed: int) -> Relu:
@@ -75,9 +104,8 @@ def _at_most(objective: Relu, rows: np.ndarray, most: int, seed: int) -> Relu:
     return objective if len(rows) == objective.data.rows else objective.on(objective.data.take(rows))
 
 
-def _unseen(objective: Relu, seed: int, share: float) -> np.ndarray:  # (rows,), bool
-    """Divide the rows by what they hold, so that equal rows stay together and a weight equals repeats."""
+def _places(objective: Relu, seed: int) -> np.ndarray:  # (rows,), between 0 and 1
+    """Place every row by what it holds, so that equal rows stay together and a weight equals repeats."""
     direction = torch.from_numpy(np.random.default_rng([seed, 5]).standard_normal(objective.data.columns))
     places = [batch.X.double() @ direction for batch in objective.data.chunks(1)]
-    place = torch.cat(places).numpy()
-    return np.mod(1000 * place, 1) < share
+    return np.mod(1000 * torch.cat(places).numpy(), 1)

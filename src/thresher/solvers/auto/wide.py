@@ -17,17 +17,46 @@ def random_start(objective: Relu, count: int, seed: int, tuning: WideTuning) -> 
     layout, random = objective.layout, np.random.default_rng([seed, 4])
     scores = relevance(objective)
     if layout.layers > 2:
-        parts = [_scattered(layout, block, share, random) for block, share in enumerate(spread_evenly(layout, count))]
-    else:
-        parts = _kinked(objective, count, scores, random, tuning)
+        return scattered_start(objective, count, seed)
+    return _joined(objective, _kinked(objective, count, scores, random, tuning))
+
+
+def scattered_start(objective: Relu, count: int, seed: int) -> Point:
+    """Draw a network of `count` weights at random places, of inputs that are not always zero."""
+    layout, random = objective.layout, np.random.default_rng([seed, 4])
+    usable = _usable(objective)
+    shares = spread_evenly(layout, count)
+    return _joined(
+        objective,
+        [
+            _scattered(layout, block, share, usable if block == 0 else None, random)
+            for block, share in enumerate(shares)
+        ],
+    )
+
+
+def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
+    """Make a point of parts, and of output biases that give the best constant."""
+    layout, dtype = objective.layout, objective.data.dtype
     if layout.bias:
-        constant = objective.loss.constant(objective.data.targets, objective.data.share)
-        parts.append((layout.output_biases, torch.zeros_like(constant) if objective.centred else constant))
-    indices, order = torch.cat([places for places, _ in parts]).sort()
-    values = torch.cat([numbers for _, numbers in parts]).double()[order]
-    first = torch.ones(indices.numel(), dtype=torch.bool)
-    first[1:] = indices[1:] != indices[:-1]
-    return Point(SparseVector(indices[first], values[first], layout.size), alternating(layout))
+        places, constant = layout.output_biases, torch.zeros(layout.widths[-1], dtype=torch.float64)
+        if not objective.centred:
+            best = objective.loss.constant(objective.data.targets, objective.data.share)
+            constant[: best.numel()] = best
+        parts = [*[(at[~torch.isin(at, places)], of[~torch.isin(at, places)]) for at, of in parts]]
+        parts.append((places, constant))
+    indices, order = torch.cat([at for at, _ in parts]).sort()
+    values = torch.cat([of for _, of in parts])[order].to(dtype)
+    signs = alternating(layout)
+    point = Point(SparseVector(indices, values, layout.size), None if signs is None else signs.to(dtype))
+    return point.at(objective.closed(indices))
+
+
+def _usable(objective: Relu) -> np.ndarray:
+    """Give the places of a neuron of the first layer whose input is not always zero."""
+    (seen,) = objective.data.total(lambda batch: ((batch.X != 0).any(0),))
+    places = torch.nonzero(seen).flatten().numpy()
+    return np.append(places, len(seen)) if objective.layout.bias else places
 
 
 def alternating(layout: Layout) -> Tensor | None:
@@ -92,14 +121,18 @@ def _kinked(
 
 
 def _scattered(
-    layout: Layout, block: int, count: int, random: np.random.Generator
+    layout: Layout, block: int, count: int, usable: np.ndarray | None, random: np.random.Generator
 ) -> tuple[Tensor, Tensor]:
     """Draw random places of a layer, with weights that keep the size of what passes through."""
     neurons, places = layout.shapes[block]
-    chosen = np.sort(distinct(random, neurons * places, count))
-    fan = np.bincount(chosen // max(1, places), minlength=neurons)[chosen // max(1, places)]
-    values = random.standard_normal(len(chosen)) * np.sqrt(2 / np.maximum(1, fan))
-    return torch.from_numpy(chosen) + layout.offsets[block], torch.from_numpy(values)
+    usable = np.arange(places) if usable is None else usable
+    count = min(count, neurons * len(usable))
+    drawn = np.sort(distinct(random, neurons * len(usable), count))
+    neuron, feature = drawn // max(1, len(usable)), usable[drawn % max(1, len(usable))]
+    fan = np.bincount(neuron, minlength=neurons)[neuron]
+    values = random.standard_normal(count) * np.sqrt(2 / np.maximum(1, fan))
+    values[feature == layout.inputs[block]] = 0
+    return layout.position(block, torch.from_numpy(neuron), torch.from_numpy(feature)), torch.from_numpy(values)
 
 
 def distinct(random: np.random.Generator, size: int, count: int) -> np.ndarray:

@@ -1,0 +1,308 @@
+"""From data to a fitted network: choose coordinates and a solver, run it, go back to raw units."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from thresher.errors import DataError, MemoryLimitError, NoPathWarning, warn_user
+from thresher.estimators.units import Units, from_network, to_layers
+from thresher.linear.budget import check_budget, keep_largest
+from thresher.linear.vector import SparseVector
+from thresher.network import Layer, Network
+from thresher.objective.data import Data, standard_columns
+from thresher.objective.gated import GatedOperator
+from thresher.objective.gates import DenseRandom
+from thresher.objective.layout import Layout
+from thresher.objective.linear import Linear
+from thresher.objective.loss import Loss
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto import Auto, Tuning
+from thresher.solvers.chain import ChainIHT
+from thresher.solvers.iht import IHT, paper_iht
+from thresher.solvers.layerwise import Layerwise
+from thresher.solvers.loop import Iterate, Record, Solution, Solver, Start, refuse_misfit, run
+from thresher.threads import one_thread
+
+# Below this many multiplications for a pass, float64 costs nothing that anyone would notice.
+SMALL_PASS = 2e7
+# And below this many one thread is as quick as several.
+ONE_THREAD_PASS = 2e8
+
+# Numbers beyond these overflow in float32 when they meet others, and when they are squared and summed.
+LARGEST, LARGEST_SQUARED = 1e30, 1e15
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user chose, checked; the estimators' parameters of the same names explain each."""
+
+    budget: int
+    hidden: tuple[int, ...]
+    solver: str | Solver = "auto"
+    bias: bool | None = None
+    scale: bool | None = None
+    alpha: float | None = None
+    batch_size: int | str | None = None
+    max_iter: int = 200
+    tol: float = 1e-15
+    update_gates_every: int = 1
+    memory_limit: int = 64 * 2**20
+    dtype: str = "auto"
+    seed: int = 0
+    patience: float = math.inf
+    tuning: Tuning = field(default_factory=Tuning)
+
+    @property
+    def paper(self) -> bool:
+        """Whether the published algorithm is wanted: no biases and no scaled columns, unless asked."""
+        return self.solver == "paper"
+
+    @property
+    def has_bias(self) -> bool:
+        """Whether neurons may have biases."""
+        return not self.paper if self.bias is None else self.bias
+
+    @property
+    def scales(self) -> bool:
+        """Whether columns are scaled to unit size."""
+        return not self.paper if self.scale is None else self.scale
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as an estimator has them: inputs, targets of shape (n, targets) or class codes, weights."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training gives back: the network in raw units, and how it was found."""
+
+    layers: tuple[Layer, ...]
+    direct: scipy.sparse.csr_array | None
+    solution: Solution
+    size: int
+
+
+def train(
+    rows: Rows,
+    outputs: int,
+    loss: Loss,
+    settings: Settings,
+    *,
+    start: Network | None = None,
+    held_out: Rows | None = None,
+    callback: Callable[[Record], object] | None = None,
+) -> Trained:
+    """Train a network of any depth with any number of outputs under one budget.
+
+    Parameters
+    ----------
+    rows : Rows
+    outputs : int
+        Outputs of the network: targets, classes, or 1 for two classes.
+    loss : Loss
+    settings : Settings
+    start : Network, optional
+        A network of the same shape to start from.
+    held_out : Rows, optional
+        Rows that choose the best iterate and stop the run.
+    callback : callable, optional
+        Called with each record; a true answer stops the run.
+    """
+    solver = _solver(settings, len(settings.hidden), outputs)
+    widths = (rows.X.shape[1], *settings.hidden, outputs)
+    layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
+    budget = check_budget(settings.budget, layout.size)
+    refuse_if_too_large(widths, budget)
+    work = rows.X.shape[0] * widths[0] * widths[1]
+    dtype = precision(settings, work)
+    refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
+    refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
+    units = _units(rows, loss, settings, solver)
+    objective = _objective(rows, layout, loss, settings, units, dtype)
+    problem = objective if solver.needs.kind == "relu" else _linear(objective, settings)
+    refuse_misfit(solver, problem)
+    unit = float(np.mean(units.spread**2)) if loss.quadratic else 1.0
+
+    def in_raw_units(record: Record) -> Record:
+        return {**record, "loss": record["loss"] * unit}
+
+    with one_thread(work <= ONE_THREAD_PASS):
+        solution = run(
+            solver,
+            problem,
+            budget,
+            start=None if start is None else _start(start, objective, units, budget, problem),
+            max_iter=settings.max_iter,
+            tol=settings.tol * objective.value(_nothing(objective)),
+            callback=None if callback is None else (lambda record, iterate: callback(in_raw_units(record))),
+            keep="last" if settings.paper else "best",
+            judge=None if held_out is None else _judge(objective, held_out, units),
+            patience=settings.patience,
+        )
+    history = [in_raw_units(record) for record in solution.history]
+    point = _constant_if_cut_off(objective, _point(solution.w, solution.signs, objective), budget)
+    layers, direct = to_layers(point, layout, units)
+    return Trained(
+        layers, direct, replace(solution, loss=solution.loss * unit, history=history), layout.size
+    )
+
+
+def _solver(settings: Settings, hidden_layers: int, outputs: int) -> Solver:
+    """Give the solver object behind a name; an IHT is completed with what an estimator needs."""
+    batch = settings.batch_size if isinstance(settings.batch_size, int) else None
+    if settings.solver == "auto":
+        return Auto(settings.batch_size, settings.max_iter, settings.seed, settings.tuning, settings.alpha)
+    if settings.solver == "paper":
+        if hidden_layers > 1:
+            return Layerwise(batch, settings.update_gates_every, settings.seed)
+        if outputs > 1:
+            return ChainIHT(batch, settings.seed)
+        return paper_iht(settings.update_gates_every, batch, settings.seed)
+    solver: Any = settings.solver
+    if isinstance(solver, IHT):
+        return solver.completed(settings.hidden[-1], settings.update_gates_every, settings.seed)
+    return solver
+
+
+def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver) -> Units:
+    """Choose the coordinates that the solver sees."""
+    dense = not scipy.sparse.issparse(rows.X)
+    centred = dense and settings.has_bias and settings.scales and solver.needs.centred
+    columns = standard_columns(rows.X, rows.weight, centred) if settings.scales else None
+    targets = rows.y.shape[1]
+    if settings.paper or loss.link != "identity":
+        return Units(columns, np.zeros(targets), np.ones(targets), False)
+    mean = np.average(rows.y, axis=0, weights=rows.weight)
+    middle = mean if centred else np.zeros(targets)
+    spread = np.sqrt(np.average(np.square(rows.y - middle), axis=0, weights=rows.weight))
+    flat = ~(spread > 1e-12 * np.abs(mean)) | ~np.isfinite(spread)
+    return Units(columns, middle, np.where(flat, np.maximum(np.abs(mean), 1e-300) ** flat, spread), centred)
+
+
+def _objective(
+    rows: Rows, layout: Layout, loss: Loss, settings: Settings, units: Units, dtype: torch.dtype
+) -> Relu:
+    data = _data(rows, units, dtype, settings.memory_limit)
+    origins = middle = None
+    if units.centred:
+        middle = torch.from_numpy(np.resize(units.middle / units.spread, layout.widths[-1]))
+    if units.columns is not None and units.columns.origin.any():
+        origins = torch.from_numpy(units.columns.origin / units.columns.scale)
+    alpha = (settings.alpha or 0.0) / data.amount
+    return Relu(data, layout, loss, alpha, origins, middle, memory_limit=settings.memory_limit)
+
+
+def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:
+    y = rows.y if rows.y.dtype.kind in "iu" else (rows.y - units.middle) / units.spread
+    weight = None if rows.weight is None else torch.from_numpy(rows.weight)
+    return Data(rows.X, torch.from_numpy(y), weight, units.columns, dtype, memory_limit)
+
+
+def _linear(objective: Relu, settings: Settings) -> Linear:
+    """See the network through gates that lag behind its weights, as a linear operator."""
+    data, layout = objective.data, objective.layout
+    generators = DenseRandom(layout.shapes[0][1], layout.widths[1], settings.seed)
+    operator = GatedOperator(data, generators, objective.memory_limit, bias=layout.bias)
+    return Linear(operator, data.targets[:, 0], objective.loss, data.weight, objective.alpha, layout)
+
+
+def _nothing(objective: Relu) -> Point:
+    return _point(SparseVector.zeros(objective.size, objective.data.dtype), None, objective)
+
+
+def _point(w: SparseVector, signs: Tensor | None, objective: Relu) -> Point:
+    """Give a solver's weights their places in the layout; a linear solver knows the first layer alone."""
+    if objective.layout.fused and signs is None:
+        signs = torch.ones(objective.layout.widths[-2], dtype=w.values.dtype)
+    return Point(SparseVector(w.indices, w.values, objective.size), signs)
+
+
+def _start(network: Network, objective: Relu, units: Units, budget: int, problem: Relu | Linear) -> Start:
+    """Turn a fitted network into a start within the budget, of weights that the problem has places for."""
+    point = from_network(network, objective.layout, units, objective.data.dtype)
+    inside = point.w.indices < problem.size
+    w = SparseVector(point.w.indices[inside], point.w.values[inside], problem.size)
+    return Start(keep_largest(w, budget), point.signs)
+
+
+def _constant_if_cut_off(objective: Relu, point: Point, budget: int) -> Point:
+    """Give the best constant where no input reaches an output, and say so."""
+    layout, indices = objective.layout, point.w.indices
+    parts, alive = layout.split(indices), objective.alive(indices)
+    feature = layout.pairs(indices[parts[0]], 0)[1]
+    reached = bool((alive[parts[0]] & (feature < layout.inputs[0])).any())
+    if reached or (layout.direct and parts[-1].stop > parts[-1].start):
+        return point
+    constant = objective.loss.constant(objective.data.targets, objective.data.share)
+    if float(objective.value(_nothing(objective))) > 0 and budget < layout.layers:
+        warn_user(
+            f"no input reaches an output within budget={budget:,}, so the network is the best constant. A "
+            f"path from an input to an output takes {layout.layers - int(layout.fused)} weights: raise the "
+            "budget, or max_iter.",
+            NoPathWarning,
+        )
+    if not layout.bias:
+        return _nothing(objective)
+    w = SparseVector(layout.output_biases, constant.to(objective.data.dtype), layout.size)
+    return Point(keep_largest(w, budget), point.signs)
+
+
+def _judge(objective: Relu, held_out: Rows, units: Units) -> Callable[[Iterate], float]:
+    """Judge iterates by the loss of their network on held-out rows."""
+    data = _data(held_out, units, objective.data.dtype, objective.memory_limit)
+    rows = replace(objective.on(data), alpha=0.0)
+    return lambda iterate: rows.value(_point(iterate.w, iterate.signs, objective))
+
+
+def refuse_if_too_large(widths: tuple[int, ...], budget: int) -> None:
+    """Refuse sizes that cannot fit into this machine's memory, before anything is allocated."""
+    needed = 48 * sum(widths[1:]) + 64 * budget
+    present = memory()
+    if needed > present:
+        raise MemoryLimitError(
+            f"hidden={widths[1:-1]} and budget={budget:,} need at least {needed:,} bytes, but this machine "
+            f"has {present:,}. Use a smaller hidden or budget."
+        )
+
+
+def refuse_overflow(name: str, values: Any, squared: bool) -> None:
+    """Refuse numbers that float32 cannot hold together with others, or not once they are squared."""
+    numbers = values.data if scipy.sparse.issparse(values) else values
+    if numbers.dtype.kind != "f" or numbers.size == 0:
+        return
+    largest = max(float(numbers.max()), -float(numbers.min()))
+    allowed = LARGEST_SQUARED if squared else LARGEST
+    if largest > allowed:
+        raise DataError(
+            f"{name} holds {largest:.3g}, but numbers beyond {allowed:.0g} overflow in float32. Scale {name} "
+            "to the order of 1."
+        )
+
+
+def memory() -> int:
+    """Give the bytes of this machine's memory, or what it could have where that is not known."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**36
+
+
+def precision(settings: Settings, multiplications: int) -> torch.dtype:
+    """Choose the precision, given the multiplications of a pass over the data."""
+    if settings.dtype == "auto":
+        return torch.float64 if multiplications <= SMALL_PASS else torch.float32
+    return torch.float32 if settings.dtype == "float32" else torch.float64

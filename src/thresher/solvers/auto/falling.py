@@ -1,0 +1,157 @@
+"""Training all layers together under a falling budget, sparse from first to last.
+
+Adam moves the weights that are held; a proximal step takes a little off each, so that useless ones vanish;
+now and then the least useful are let go and places with the largest gradients are tried. The number of
+weights held falls from a multiple of the budget to the budget, then the support stands still while the steps
+become small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.linear.budget import largest
+from thresher.objective.data import Batch
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.adam import Adam, AdamSchedule, train
+from thresher.solvers.auto.tuning import FallingTuning
+from thresher.solvers.auto.wide import alternating, scattered_start
+
+# Stands for a gradient that has not been seen yet, so that magnitudes alone decide.
+NEVER = 1e-30
+
+
+class Falling:
+    """One training under a falling budget.
+
+    Parameters
+    ----------
+    objective : Relu
+    budget : int
+        What is held at the end.
+    passes : float
+    batch : int
+        Rows of a minibatch.
+    seed : int
+    tuning : FallingTuning
+    """
+
+    def __init__(
+        self, objective: Relu, budget: int, passes: float, batch: int, seed: int, tuning: FallingTuning
+    ) -> None:
+        self.objective, self.budget, self.batch, self.tuning = objective, budget, batch, tuning
+        self.random = np.random.default_rng([seed, 3])
+        batches = max(1, objective.data.rows // batch)
+        self.passes = max(1.0, min(passes, math.ceil(tuning.enough / batches)))
+        steps = max(1, int(self.passes * batches))
+        self.between = int(min(tuning.most_between, max(1, steps * tuning.moving // tuning.exchanges)))
+        self.most = max(budget, min(round(tuning.inflation * budget), objective.size // 2))
+        depth = objective.layout.layers - 1
+        rate = min(tuning.highest, depth * max(tuning.lowest, tuning.rate * math.sqrt(1000 / budget)))
+        penalty = tuning.penalty_squared if objective.loss.quadratic else tuning.penalty
+        self.schedule = AdamSchedule(
+            self.passes,
+            rate,
+            tuning.last * rate,
+            decay="cosine",
+            warm_up=tuning.warm_up * steps,
+            l1=penalty * min(1.0, math.sqrt(200 / budget)),
+            l1_until=tuning.moving,
+            betas=tuning.betas,
+            epsilon=tuning.epsilon,
+        )
+
+    def start(self, seed: int) -> Point:
+        """Draw a random sparse network."""
+        return scattered_start(self.objective, self.most, seed)
+
+    def run(self, point: Point) -> Iterator[tuple[Point, float]]:
+        """Train; gives the point after every pass, and the passes that it took."""
+        if point.w.nonzeros < self.most:
+            point = self._widened(point)
+        exempt = self.objective.layout.is_bias
+        for trained, _, passes in train(
+            self.objective,
+            point,
+            self.schedule,
+            self.batch,
+            self.random,
+            thresholded=lambda indices: ~exempt(indices),
+            exchange=self._exchange,
+        ):
+            yield trained, passes
+
+    def _widened(self, point: Point) -> Point:
+        fresh = self.objective.largest_gradients(point, self._tried(), self.most - point.w.nonzeros).indices
+        return point.at(self.objective.closed(torch.cat([point.w.indices, fresh]).unique()))
+
+    def _exchange(self, adam: Adam) -> None:
+        """Let the least useful weights go, and try places where the gradient is largest."""
+        share, tuning = adam.share, self.tuning
+        if share >= tuning.moving or adam.done % self.between:
+            return
+        falling = (1 - min(1.0, share / tuning.falling)) ** 3
+        target = self.budget + int((self.most - self.budget) * falling)
+        exchanged = tuning.exchanged * 0.5 * (1 + math.cos(math.pi * share / tuning.moving))
+        if share + self.between / adam.steps >= tuning.moving:
+            exchanged = 0.0
+        usefulness = self._usefulness(adam)
+        stay = min(int((usefulness > 0).sum()), target - int(exchanged * target))
+        kept = self.within(adam.point, usefulness, stay)
+        # What is about to go would look best of all once it is gone, so it is not tried at once.
+        fresh = torch.zeros(0, dtype=torch.int64)
+        if exchanged and target > kept.numel():
+            fresh = self.objective.largest_gradients(adam.point, self._tried(), target - kept.numel()).indices
+        self._hold(adam, kept, fresh)
+
+    def _usefulness(self, adam: Adam) -> Tensor:  # (held,)
+        """Give a weight's size times the fourth root of its mean squared gradient; 0 off every path.
+
+        It lies between the magnitude, which is blind to what an input carries, and the square root of the
+        Fisher information's estimate of what removing it costs, which is blind to how soon it is made up for.
+        """
+        alive = self.objective.alive(adam.indices)
+        return adam.values.abs() * (adam.second + NEVER).pow(0.25) * alive
+
+    def within(self, point: Point, usefulness: Tensor, count: int) -> Tensor:
+        """Choose the most useful weights, so many that with the biases they bring along they are `count`."""
+        wanted, closed = count, self.objective.closed
+        while True:
+            kept = largest(usefulness, wanted)
+            excess = closed(point.w.indices[kept]).numel() - count
+            if excess <= 0 or wanted == 0:
+                return kept
+            wanted = max(0, wanted - excess)
+
+    def _hold(self, adam: Adam, kept: Tensor, fresh: Tensor) -> None:
+        """Hold on to some weights, and to new ones, which start at 0 with the mean second moment."""
+        layout = self.objective.layout
+        old, second = adam.indices[kept], adam.second[kept]
+        indices = self.objective.closed(torch.cat([old, fresh]).unique())
+        values, first = torch.zeros(indices.numel(), dtype=second.dtype), torch.zeros(indices.numel()).to(second)
+        moments = torch.zeros_like(values)
+        for there, here in zip(layout.split(old), layout.split(indices), strict=True):
+            if second[there].numel():
+                moments[here] = second[there].mean()
+        place = torch.searchsorted(indices, old)
+        values[place], first[place], moments[place] = adam.values[kept], adam.first[kept], second
+        adam.hold(indices, values, first, moments)
+
+    def _tried(self) -> Batch:
+        """Read the rows on which new places prove themselves."""
+        data, tuning = self.objective.data, self.tuning
+        count = min(data.rows, max(self.batch, min(tuning.tried, tuning.tried_numbers // data.columns)))
+        if count == data.rows:
+            return data.batch(slice(0, data.rows))
+        return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
+
+    def cut(self, point: Point) -> Point:
+        """Keep the largest weights on paths, as many as the budget allows."""
+        usefulness = point.w.values.abs() * self.objective.alive(point.w.indices)
+        kept = self.within(point, usefulness, self.budget)
+        return point.at(self.objective.closed(point.w.indices[kept]))

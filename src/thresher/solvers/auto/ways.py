@@ -1,0 +1,106 @@
+"""The ways of small problems: linear models, growing with exchanges, wide networks that are pruned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from thresher.linear.vector import SparseVector
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.grow import grow
+from thresher.solvers.auto.judge import Candidate, Judge
+from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path
+from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.tuning import JudgeTuning, Tuning
+from thresher.solvers.auto.wide import alternating, random_start
+
+
+def linear(judge: Judge, budget: int, alphas: tuple[float, ...], tuning: Tuning) -> Iterator[Candidate]:
+    """Give linear models along a path of L1 penalties, as they are and refitted without that penalty."""
+    part, alpha = under(judge.part, alphas[0]), alphas[0]
+    for number, model in enumerate(l1_path(part, budget, tuning.linear)):
+        fit = as_fit(part, model)
+        if fit.nonzeros > budget:
+            return
+        yield judge.candidate("linear", fit, alpha, ("l1", number), _l1_finish(model, budget, tuning))
+        relaxed = refit(part, fit, tuning.grow.steps, tuning.newton)
+        yield judge.candidate("linear", relaxed, alpha, ("refitted", number))
+
+
+def _l1_finish(model: Model, budget: int, tuning: Tuning):  # type: ignore[no-untyped-def]
+    def finish(objective: Relu) -> Fit:
+        fit = as_fit(objective, l1_fit(objective, model.penalty, model, tuning.linear))
+        return fit if fit.nonzeros <= budget else as_fit(objective, model)
+
+    return finish
+
+
+def grown(judge: Judge, budget: int, alphas: tuple[float, ...], tuning: Tuning) -> Iterator[Candidate]:
+    """Grow from nothing in rounds, exchange weights at the end, and go down again in size."""
+    newton, growing = tuning.newton, tuning.grow
+    for alpha in alphas[growing.first_alpha :][: growing.alphas] or alphas[:1]:
+        part = under(judge.part, alpha)
+        fit = measured(part, Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout)))
+        ratio = budget ** (1 / max(1, growing.rounds - 1))
+        aim = float(max(1, fit.nonzeros))
+        for number in range(2 * growing.rounds):
+            aim = min(float(budget), max(fit.nonzeros + 1.0, aim * ratio))
+            if fit.nonzeros >= budget:
+                break
+            larger = grow(part, fit, int(aim) - fit.nonzeros, growing)
+            if larger.nonzeros <= fit.nonzeros:
+                break
+            fit = refit(part, larger, growing.steps, newton)
+            fit = shrink(part, fit, budget, newton) if fit.nonzeros > budget else fit
+            yield judge.candidate("growing", fit, alpha, ("round", number))
+        for number, share in enumerate(growing.exchanges):
+            larger = grow(part, fit, max(1, int(share * budget)), growing)
+            larger = refit(part, larger, growing.steps + 2, newton)
+            trial = shrink(part, larger, budget, newton)
+            fit = trial if trial.value < fit.value else fit
+            yield judge.candidate("growing", fit, alpha, ("exchange", number))
+        yield from _down(judge, part, fit, "growing", budget, alpha, tuning)
+
+
+def pruned(
+    judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
+) -> Iterator[Candidate]:
+    """Fit a wide random network, prune it to near the budget, and raise the penalty from there."""
+    newton, wide = tuning.newton, tuning.wide
+    count = max(wide.least, int(wide.inflation * budget))
+    part = under(judge.part, alphas[0])
+    fit = refit(part, measured(part, random_start(part, count, seed, wide)), wide.steps, newton)
+    near = max(budget, int(wide.near * budget))
+    fit = shrink(part, fit, near, newton)
+    for number, alpha in enumerate(alphas):
+        part = under(judge.part, alpha)
+        if number:
+            fit = refit(part, Fit(fit.point, part.value(fit.point)), wide.raised, newton)
+        small = shrink(part, fit, budget, newton)
+        yield judge.candidate("pruning", small, alpha, ("size", 0))
+        yield from _down(judge, part, small, "pruning", budget, alpha, tuning)
+
+
+def _down(
+    judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
+) -> Iterator[Candidate]:
+    """Go down in size, a candidate at each."""
+    for number, size in enumerate(ladder(budget, judge.tuning)):
+        fit = shrink(part, fit, size, tuning.newton)
+        yield judge.candidate(way, fit, alpha, ("size", number + 1))
+
+
+def ladder(budget: int, tuning: JudgeTuning) -> list[int]:
+    """Give sizes below the budget, each a share of the one before."""
+    sizes, size = [], int(budget * tuning.ladder)
+    while size >= tuning.smallest and len(sizes) < tuning.sizes:
+        sizes.append(size)
+        size = int(size * tuning.ladder)
+    return sizes
+
+
+def under(objective: Relu, alpha: float) -> Relu:
+    """Give the objective under a penalty beside a sum over rows."""
+    return replace(objective, alpha=alpha / objective.data.amount)
