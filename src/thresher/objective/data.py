@@ -135,8 +135,12 @@ class Data:
         """Add up what a function gives for the rows of one chunk after another, in float64."""
         sums: tuple[Tensor, ...] | None = None
         for batch in self.chunks(width):
-            parts = tuple(part.double() for part in each(batch))
-            sums = parts if sums is None else tuple(one + two for one, two in zip(sums, parts, strict=True))
+            parts = each(batch)
+            if sums is None:
+                sums = tuple(part.to(torch.float64, copy=True) for part in parts)
+            else:
+                for one, two in zip(sums, parts, strict=True):
+                    one.add_(two)
         assert sums is not None
         return sums
 

@@ -56,8 +56,8 @@ def absolute_objective(objective: Relu) -> Relu:
         objective,
         data=AbsoluteData(objective.data),
         layout=Layout((2 * inputs, 0, 1), bias, fused=True, direct=True),
-        moved=None if objective.moved is None else objective.moved.repeat(2),
-        centred=bias,
+        origins=None if objective.origins is None else objective.origins.repeat(2),
+        middle=torch.zeros(1, dtype=torch.float64) if bias else None,
         absolute=True,
     )
 
@@ -106,6 +106,11 @@ class AbsoluteForm:
     def nonzeros(self) -> int:
         """Weights that count against the budget, the folds among them."""
         return int((self.weights != 0).sum()) + int((self.folds != 0).sum())
+
+    def to(self, dtype: torch.dtype) -> AbsoluteForm:
+        """Give the same form in another precision."""
+        parts = (self.weights, self.signs, self.linear, self.folds, self.constant)
+        return AbsoluteForm(*(part.to(dtype) for part in parts))
 
     def held(
         self, objective: Relu, every_weight: bool = False, every_fold: bool = False
@@ -175,5 +180,5 @@ class AbsoluteForm:
 
 def foldable(objective: Relu) -> Tensor:  # (inputs,), bool
     """Say which inputs may have folds: those whose origin is zero in raw units."""
-    inputs = objective.layout.widths[0] // 2
-    return torch.ones(inputs, dtype=torch.bool) if objective.moved is None else ~objective.moved[:inputs]
+    inputs, moved = objective.layout.widths[0] // 2, objective.moved
+    return torch.ones(inputs, dtype=torch.bool) if moved is None else ~moved[:inputs]
