@@ -23,76 +23,122 @@ class Block:
     layout : Layout
     number : int
         Which block.
-    indices : int64 tensor, ascending
+    indices : int64 tensor of shape (held,), ascending
         The positions that are held.
+    values : tensor of shape (held,)
+        The weights there. Products follow when they are changed in place.
     """
 
-    def __init__(self, layout: Layout, number: int, indices: Tensor) -> None:
+    def __init__(self, layout: Layout, number: int, indices: Tensor, values: Tensor) -> None:
         self.inputs, self.neurons = layout.inputs[number], layout.shapes[number][0]
+        self.held, self.values = indices.numel(), values
         neuron, feature = layout.pairs(indices, number)
         inside = feature < self.inputs
-        self.held = indices.numel()
         self.inside, self.outside = inside.nonzero().flatten(), (~inside).nonzero().flatten()
-        self.biased = neuron[self.outside]
-        self.neuron, self.feature = neuron[self.inside], feature[self.inside]
+        self.neuron, self.feature, self.biased = neuron[self.inside], feature[self.inside], neuron[self.outside]
         used, place = torch.unique(self.feature, return_inverse=True)
-        # Gathering most columns costs more than multiplying with all of them.
-        self.used = used if 2 * used.numel() < self.inputs else None
+        last = int(used[-1]) + 1 if used.numel() else 0
+        # Gathering most columns costs more than multiplying with all of them up to the last that is used.
+        self.used = used if 2 * used.numel() < last else None
         self.place = self.feature if self.used is None else place
-        self.width = self.inputs if self.used is None else used.numel()
-        self.dense = self.width * self.neurons <= max(DENSE_SIZE, DENSE_SHARE * self.neuron.numel())
+        self.width = last if self.used is None else used.numel()
+        self.full = self._is_full(neuron, feature)
+        most = max(DENSE_SIZE, DENSE_SHARE * self.neuron.numel())
+        self.dense = self.full or self.width * self.neurons <= most
         self.matrix: Tensor | None = None
-        if self.dense:
+        if self.full:
+            # A view of the values is their matrix: nothing has to be written.
+            self.grid = values.view(self.neurons, -1)
+            self.matrix = self.grid[:, : self.width].T
+        elif self.dense:
             self.flat = self.place * self.neurons + self.neuron
         else:
             counts = torch.bincount(self.neuron, minlength=self.neurons)
             self.starts = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
 
+    def _is_full(self, neuron: Tensor, feature: Tensor) -> bool:
+        """Say whether every neuron holds its first `width` weights, and all or none hold their biases."""
+        places = self.width + int(self.outside.numel() > 0)
+        if self.used is not None or self.held != self.neurons * places or self.held == 0:
+            return False
+        grid = feature.view(self.neurons, places)
+        inside, bias = grid[:, : self.width], grid[:, self.width :]
+        together = neuron.view(self.neurons, places)[:, 0] == torch.arange(self.neurons)
+        return bool(
+            together.all() and (inside == torch.arange(self.width)).all() and (bias == self.inputs).all()
+        )
+
     def read(self, fed: Tensor) -> Tensor:  # (rows, width)
         """Take the columns that are used."""
         return fed[:, : self.width] if self.used is None else fed[:, self.used]
 
-    def forward(self, values: Tensor, fed: Tensor) -> Tensor:  # (rows, neurons)
+    def forward(self, fed: Tensor) -> Tensor:  # (rows, neurons)
         """Multiply what the block is fed with the weights and add the biases."""
-        columns, held = self.read(fed), values[self.inside]
-        if self.dense:
-            self.matrix = self._dense(held)
-            out = columns @ self.matrix
+        biased = self.outside.numel() > 0
+        if self.full and biased:
+            bias = self.grid[:, -1].clone()
+            if self.width == 0:
+                return bias.expand(len(fed), -1).clone()
+            return torch.addmm(bias, self.read(fed), self.matrix)
+        if self.width == 0:
+            out = self.values.new_zeros(len(fed), self.neurons)
+        elif self.dense:
+            out = self.read(fed) @ (self.matrix if self.full else self._dense())
         else:
-            with warnings.catch_warnings():
-                # torch says once that its sparse matrices are young.
-                warnings.simplefilter("ignore", UserWarning)
-                self.matrix = torch.sparse_csr_tensor(
-                    self.starts, self.place, held, (self.neurons, self.width), check_invariants=False
-                )
-            out = (self.matrix @ columns.T).T
-        if self.outside.numel():
-            out[:, self.biased] += values[self.outside]
+            out = (self._sparse() @ self.read(fed).T).T
+        if biased:
+            out.index_add_(1, self.biased, self.values.index_select(0, self.outside).expand(len(fed), -1))
         return out
 
-    def _dense(self, held: Tensor) -> Tensor:
+    def _dense(self) -> Tensor:
         """Write the weights into a matrix that is used again and again; its other entries stay zero."""
         if self.matrix is None:
-            self.matrix = torch.zeros(self.width, self.neurons, dtype=held.dtype)
-        self.matrix.view(-1)[self.flat] = held
+            self.matrix = torch.zeros(self.width, self.neurons, dtype=self.values.dtype)
+        self.matrix.view(-1).scatter_(0, self.flat, self._weights())
         return self.matrix
 
-    def gradient(self, fed: Tensor, delta: Tensor) -> Tensor:  # (held,)
-        """Give the derivative at every weight held, given those with respect to the neurons' sums."""
-        columns = self.read(fed)
-        out = torch.empty(self.held, dtype=delta.dtype)
+    def _sparse(self) -> Tensor:
+        with warnings.catch_warnings():
+            # torch says once that its sparse matrices are young.
+            warnings.simplefilter("ignore", UserWarning)
+            self.matrix = torch.sparse_csr_tensor(
+                self.starts, self.place, self._weights(), (self.neurons, self.width), check_invariants=False
+            )
+        return self.matrix
+
+    def _weights(self) -> Tensor:
+        """Give the values that are no biases."""
+        return self.values.index_select(0, self.inside) if self.outside.numel() else self.values
+
+    def gradient(self, fed: Tensor, delta: Tensor, out: Tensor) -> None:
+        """Write the derivative at every weight held, given those with respect to the neurons' sums."""
+        biased = self.outside.numel() > 0
+        if self.full:
+            grid = out.view(self.neurons, -1)
+            if self.width:
+                torch.mm(delta.T, self.read(fed), out=grid[:, : self.width])
+            if biased:
+                grid[:, -1] = delta.sum(0)
+            return
+        if self.width:
+            inner = self._inner(self.read(fed), delta)
+            if biased:
+                out.scatter_(0, self.inside, inner)
+            else:
+                out.copy_(inner)
+        if biased:
+            out.scatter_(0, self.outside, delta.sum(0).index_select(0, self.biased))
+
+    def _inner(self, columns: Tensor, delta: Tensor) -> Tensor:
+        """Give the derivative at every weight that is no bias."""
         if self.dense:
-            inner = (columns.T @ delta).view(-1)[self.flat]
-        else:
-            inner = torch.empty(self.inside.numel(), dtype=delta.dtype)
-            step = max(1, PAIR_NUMBERS // delta.shape[0])
-            for first in range(0, inner.numel(), step):
-                part = slice(first, first + step)
-                inner[part] = (columns[:, self.place[part]] * delta[:, self.neuron[part]]).sum(0)
-        out[self.inside] = inner
-        if self.outside.numel():
-            out[self.outside] = delta.sum(0)[self.biased]
-        return out
+            return (columns.T @ delta).view(-1).index_select(0, self.flat)
+        inner = torch.empty(self.inside.numel(), dtype=delta.dtype)
+        step = max(1, PAIR_NUMBERS // delta.shape[0])
+        for first in range(0, inner.numel(), step):
+            part = slice(first, first + step)
+            inner[part] = (columns[:, self.place[part]] * delta[:, self.neuron[part]]).sum(0)
+        return inner
 
     def derivatives(self, fed: Tensor, delta: Tensor) -> Tensor:  # (held, rows)
         """Give the derivative at every weight held for each row by itself.
@@ -107,11 +153,13 @@ class Block:
 
     def back(self, delta: Tensor) -> Tensor:  # (rows, inputs)
         """Give the derivative with respect to what came in; `forward` comes first."""
+        if self.width == 0:
+            return delta.new_zeros(delta.shape[0], self.inputs)
         assert self.matrix is not None
         turned = self.matrix.T if self.dense else self.matrix.to_sparse_coo().T
         out = delta @ turned if self.dense else (turned @ delta.T).T
-        if self.used is None:
+        if self.width == self.inputs:
             return out
         whole = torch.zeros(delta.shape[0], self.inputs, dtype=delta.dtype)
-        whole[:, self.used] = out
+        whole[:, slice(0, self.width) if self.used is None else self.used] = out
         return whole

@@ -123,8 +123,12 @@ class Data:
 
     def batch(self, rows: np.ndarray | slice) -> Batch:
         """Read some rows."""
-        places = rows if isinstance(rows, slice) else torch.from_numpy(rows)
-        return Batch(self._inputs(rows), self.targets[places], self.share[places])
+        if isinstance(rows, slice):
+            return Batch(self._inputs(rows), self.targets[rows], self.share[rows])
+        places = torch.from_numpy(rows)
+        # Without sample weights all shares are the same, and any of them will do.
+        share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
+        return Batch(self._inputs(rows), self.targets.index_select(0, places), share)
 
     def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
         """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
@@ -140,8 +144,12 @@ class Data:
         """Add up what a function gives for the rows of one chunk after another, in float64."""
         sums: tuple[Tensor, ...] | None = None
         for batch in self.chunks(width):
-            parts = tuple(part.double() for part in each(batch))
-            sums = parts if sums is None else tuple(one + two for one, two in zip(sums, parts, strict=True))
+            parts = each(batch)
+            if sums is None:
+                sums = tuple(part.to(torch.float64, copy=True) for part in parts)
+            else:
+                for one, two in zip(sums, parts, strict=True):
+                    one.add_(two)
         assert sums is not None
         return sums
 
@@ -158,7 +166,9 @@ class Data:
         if self._copy is None and self._fits():
             self._copy = self._converted(self.X)
         if self._copy is not None:
-            return self._copy[rows if isinstance(rows, slice) else torch.from_numpy(rows)]
+            if isinstance(rows, slice):
+                return self._copy[rows]
+            return self._copy.index_select(0, torch.from_numpy(rows))
         return self._converted(self.X[rows])
 
     def _fits(self) -> bool:

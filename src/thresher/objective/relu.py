@@ -66,7 +66,8 @@ class Running:
         self.penalised = ~layout.is_bias(point.w.indices)
         self.slices = layout.split(point.w.indices)
         self.blocks = [
-            Block(layout, number, point.w.indices[part]) for number, part in enumerate(self.slices)
+            Block(layout, number, point.w.indices[part], self.values[part])
+            for number, part in enumerate(self.slices)
         ]
 
     def at(self, values: Tensor) -> Running:
@@ -80,18 +81,21 @@ class Running:
         layers = self.layout.layers
         fed, slopes = [X], []
         for number in range(layers - 1):
-            summed = self.blocks[number].forward(self.values[self.slices[number]], fed[-1])
+            summed = self.blocks[number].forward(fed[-1])
             if self.absolute:
                 slopes.append(summed.sign())
                 fed.append(summed.abs_())
             else:
                 fed.append(summed.relu_())
                 slopes.append(fed[-1])
-        output = self.blocks[layers - 1].forward(self.values[self.slices[layers - 1]], fed[-1])
+        last = self.blocks[layers - 1]
+        if self.signs is None or last.held:
+            output = last.forward(fed[-1])
         if self.signs is not None:
-            output += (fed[-1] @ self.signs)[:, None]
+            summed = (fed[-1] @ self.signs)[:, None]
+            output = summed.add_(output) if last.held else summed
         if self.layout.direct and self.blocks[layers].held:
-            output += self.blocks[layers].forward(self.values[self.slices[layers]], X)
+            output += self.blocks[layers].forward(X)
         return Pass(fed, slopes, output)
 
     def deltas(self, run: Pass, slope: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
@@ -106,14 +110,14 @@ class Running:
                 fused = self.signs is not None and number == layers - 1
                 delta = delta * self.signs if fused else self.blocks[number].back(delta)  # type: ignore[operator]
                 seen = run.slopes[number - 1]
-                delta = delta * seen if self.absolute else delta.mul_(seen > 0)
+                delta = delta.mul_(seen if self.absolute else seen > 0)
 
     def gradient(self, run: Pass, slope: Tensor) -> Tensor:  # (held,)
         """Give the derivative at every weight held, from the slope of the loss."""
         out = torch.empty_like(self.values)
         for number, fed, delta in self.deltas(run, slope):
             if self.blocks[number].held:
-                out[self.slices[number]] = self.blocks[number].gradient(fed, delta)
+                self.blocks[number].gradient(fed, delta, out[self.slices[number]])
         return out
 
     def jacobian(self, run: Pass) -> Tensor:  # (rows, outputs, held)
@@ -239,11 +243,11 @@ class Relu:
         return self.loss.slope(output, batch.y).mul_(batch.share[:, None])
 
     def batch_gradient(self, running: Running, batch: Batch) -> tuple[Tensor, Tensor]:  # (), (held,)
-        """Give the mean loss over a batch and its derivative at the weights held."""
+        """Give the mean loss over a batch, and its derivative at the weights held."""
         run = running.forward(batch.X)
-        whole = batch.share.sum().clamp(min=1e-30)
-        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() / whole
-        return loss, running.gradient(run, self.slope(run.output, batch).div_(whole))
+        batch = batch._replace(share=batch.share / batch.share.sum().clamp_(min=1e-30))
+        loss = (self.loss.value(run.output, batch.y) * batch.share).sum()
+        return loss, running.gradient(run, self.slope(run.output, batch))
 
     def gradient_blocks(self, running: Running, batch: Batch) -> Iterator[tuple[int, Tensor]]:
         """Give the derivative of the mean loss over a batch at *every* place, in blocks (position, entries).

@@ -33,7 +33,7 @@ def _extremes(objective: Relu, point: Point) -> list[tuple[Tensor, Tensor]]:
     def look(batch: Batch) -> tuple[Tensor, ...]:
         fed = batch.X
         for layer in range(objective.layout.layers - 1):
-            summed = running.blocks[layer].forward(running.values[running.slices[layer]], fed)
+            summed = running.blocks[layer].forward(fed)
             found.append((layer, summed.min(0).values, summed.max(0).values))
             fed = summed.relu()
         return (batch.share.sum(),)

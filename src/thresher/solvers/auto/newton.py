@@ -82,7 +82,15 @@ def _step(
     return None, value, tuning.damping
 
 
-def removal(H: Tensor, values: Tensor, free: Tensor, count: int, ridge: float) -> Tensor:
+def removal(
+    H: Tensor,
+    values: Tensor,
+    free: Tensor,
+    count: int,
+    ridge: float,
+    slack: float = 0.0,
+    each: float = math.inf,
+) -> Tensor:
     """Choose weights to remove, each the one whose removal costs least once the rest is refitted.
 
     Parameters
@@ -97,14 +105,21 @@ def removal(H: Tensor, values: Tensor, free: Tensor, count: int, ridge: float) -
         How many to remove.
     ridge : float
         Added to the curvature, as a share of its mean diagonal.
+    slack, each : float
+        After those, more are removed while all removals together raise twice the objective by no more than
+        `slack`, and no one of them by more than `each`.
     """
     inverse = torch.cholesky_inverse(_factor(H, ridge))
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
     removed: list[int] = []
-    while len(removed) < count and bool(live.any()):
+    spent = 0.0
+    while (len(removed) < count or slack > 0) and bool(live.any()):
         # Costs are compared in float32: what differs by rounding only is a tie, and goes to the lower place.
         cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-300), math.inf)
         least = int(cost.float().argmin())
+        spent += float(cost[least])
+        if len(removed) >= count and (spent > slack or float(cost[least]) > each):
+            break
         column = inverse[:, least] / inverse[least, least]
         values = values - column * values[least]
         inverse.addr_(column, inverse[least].clone(), alpha=-1)
@@ -115,6 +130,11 @@ def removal(H: Tensor, values: Tensor, free: Tensor, count: int, ridge: float) -
             inverse, values, names = inverse[kept][:, kept].contiguous(), values[kept], names[kept]
             free, live = free[kept], live[kept]
     return torch.tensor(removed, dtype=torch.int64)
+
+
+def solve(H: Tensor, g: Tensor, ridge: float) -> Tensor:
+    """Give the whole Newton step, with a share `ridge` of its mean diagonal added to the curvature."""
+    return torch.cholesky_solve(g[:, None], _factor(H, ridge))[:, 0]
 
 
 def _factor(H: Tensor, ridge: float) -> Tensor:

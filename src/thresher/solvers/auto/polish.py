@@ -1,0 +1,139 @@
+"""From a student in the absolute-value form to a ReLU network within the budget, fitted in float64."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.absolute import AbsoluteForm
+from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.sides import ReluForm, to_relu
+from thresher.solvers.auto.subset import Subset
+from thresher.solvers.auto.tuning import RecoverTuning
+
+
+@dataclass(frozen=True, eq=False)
+class Polish:
+    """What a network is fitted to, and how large it may be.
+
+    Attributes
+    ----------
+    subset : Subset
+        The objective on all inputs in float64, on those that students use, and the way back.
+    few : Relu
+        The latter on some rows.
+    budget : int
+        Nonzeros of the network.
+    spread, peak : float
+        Root mean square of the targets about their mean, and their largest magnitude.
+    tuning : RecoverTuning
+    """
+
+    subset: Subset
+    few: Relu
+    budget: int
+    spread: float
+    peak: float
+    tuning: RecoverTuning
+
+    @property
+    def allowed(self) -> int:
+        """Nonzeros of a network that explains the targets: an output bias that centring asks for is extra."""
+        return self.budget + int(self.few.centred and self.few.layout.bias)
+
+    @property
+    def hidden(self) -> int:
+        """Neurons allowed."""
+        return self.few.layout.widths[1]
+
+    def explains(self, fit: Fit) -> bool:
+        """Say whether a network is the one that was looked for."""
+        return 2 * fit.value < self.tuning.found * self.peak**2
+
+    def relu(self, form: AbsoluteForm, value: float) -> tuple[ReluForm, bool]:
+        """Choose sides at the finest tolerance whose network fits, or else the one that exceeds the least."""
+        tuning, objective = self.tuning, self.few
+        residual = math.sqrt(2 * value) + tuning.rounding * self.spread
+        best: tuple[int, ReluForm] | None = None
+        for share in tuning.tolerances:
+            network = to_relu(
+                form, share * residual, objective.layout.direct, objective.centred, tuning.sides
+            )
+            network = self._lit(network)
+            room, point = network.at(objective)
+            nonzeros = room.closed(point.w.indices).numel()
+            over = max(0, nonzeros - self.allowed) + max(0, network.neurons - self.hidden)
+            if best is None or over < best[0]:
+                best = over, network
+            if over == 0:
+                break
+        assert best is not None
+        return best[1], best[0] == 0
+
+    def _lit(self, network: ReluForm) -> ReluForm:
+        """Drop neurons that are on for no row."""
+        objective, point = network.at(self.few)
+        running, lit = objective.run(point), torch.zeros(objective.layout.widths[1], dtype=torch.bool)
+        for batch in objective.data.chunks(network.neurons):
+            lit |= (running.forward(batch.X).fed[1] > 0).any(0)
+        kept = lit[: network.neurons]
+        return replace(network, weights=network.weights[kept], signs=network.signs[kept])
+
+    def fit(self, point: Point) -> Fit:
+        """Bring a network within the budget and refit it: on some rows, then on all if that explains those.
+
+        Parameters
+        ----------
+        point : Point
+            A network on the inputs that students use, with no more than the neurons allowed.
+
+        Returns
+        -------
+        Fit
+            A network on all inputs, and the objective on all rows.
+        """
+        tuning, few = self.tuning, self.few
+        fit = measured(few, point.to(torch.float64))
+        if fit.nonzeros > self.allowed:
+            fit = shrink(few, fit, self.allowed, tuning.newton)
+        fit = refit(few, fit, tuning.polish_steps, tuning.newton)
+        fit = self._filled(fit)
+        explained = 2 * fit.value < tuning.explained * self.spread**2
+        whole = self._on_all(fit)
+        if explained:
+            whole = refit(self.subset.whole, whole, tuning.last_steps, tuning.newton)
+        if fit.nonzeros > self.budget and not self.explains(whole):
+            # The extra output bias is for a network that is found.
+            whole = self._on_all(shrink(few, fit, self.budget, tuning.newton))
+        return whole
+
+    def _on_all(self, fit: Fit) -> Fit:
+        point = self.subset.lift(fit.point)
+        return Fit(point, self.subset.whole.value(point))
+
+    def _filled(self, fit: Fit) -> Fit:
+        """Spend what is left of the budget where the gradient is largest, if that saves much of the error."""
+        few, room = self.few, self.allowed - fit.nonzeros
+        if room <= 0 or self.explains(fit):
+            return fit
+        batch = few.data.batch(slice(0, few.data.rows))
+        fresh = few.largest_gradients(fit.point, batch, room).indices
+        indices = few.closed(torch.cat([fit.point.w.indices, fresh]).unique())
+        if indices.numel() > self.allowed:
+            return fit
+        filled = refit(few, measured(few, fit.point.at(indices)), self.tuning.polish_steps, self.tuning.newton)
+        return filled if filled.value < self.tuning.filled * fit.value else fit
+
+
+def polish_of(
+    subset: Subset, rows: np.ndarray, budget: int, spread: float, peak: float, tuning: RecoverTuning
+) -> Polish:
+    """Prepare to polish on some rows first; the objective on all inputs is in float64."""
+    data = subset.whole.data.take(rows)
+    if subset.features is not None:
+        data = data.only(subset.features)
+    return Polish(subset, replace(subset.part, data=data), budget, spread, peak, tuning)

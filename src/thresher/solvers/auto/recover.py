@@ -1,0 +1,363 @@
+"""Exact recovery: find the network behind targets that a sparse network explains entirely.
+
+A wide student in the absolute-value form is trained in stretches. After each one that leaves little
+unexplained an attempt is made to cut it down: merge neurons, prune, refit, eliminate weights one by one down
+to the budget, choose the sides of the neurons, polish in float64. When the longest has failed, cycles follow:
+widen the best student with small random neurons, train, cut down again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.linear.budget import largest
+from thresher.objective.data import Data
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto import moves
+from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
+from thresher.solvers.auto.adam import AdamSchedule, falling, train
+from thresher.solvers.auto.newton import Fit
+from thresher.solvers.auto.polish import polish_of
+from thresher.solvers.auto.sides import ReluForm
+from thresher.solvers.auto.subset import Subset
+from thresher.solvers.auto.tuning import RecoverTuning
+from thresher.solvers.auto.wide import relevance
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What to recover a network from, and under which limits.
+
+    Attributes
+    ----------
+    objective : Relu
+        A squared error of one fused output and one hidden layer.
+    budget : int
+        Nonzeros of the network. Where targets were centred, an output bias is held in any case, and a network
+        that is found may hold one more for it.
+    passes : float
+        Passes over the data that may be spent.
+    batch : int
+        Rows of a minibatch.
+    seed : int
+    tuning : RecoverTuning
+    """
+
+    objective: Relu
+    budget: int
+    passes: float
+    batch: int
+    seed: int = 0
+    tuning: RecoverTuning = field(default_factory=RecoverTuning)
+
+    @property
+    def hidden(self) -> int:
+        """Neurons allowed."""
+        return self.objective.layout.widths[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What recovery has to tell: an unfinished student, or a network within the budget.
+
+    Attributes
+    ----------
+    phase : {"wide", "fixed", "compromise", "candidate"}
+        The training under way, or "candidate".
+    passes : float
+        Passes over the data so far.
+    value : float
+        The mean loss: of the last pass of a student, of all rows for a candidate.
+    nonzeros : int
+        Weights of the student or candidate.
+    form : AbsoluteForm, optional
+        The student.
+    fit : Fit, optional
+        The candidate: a point of the problem's own layout, in float64.
+    found : bool
+        Whether the candidate explains the targets.
+    """
+
+    phase: str
+    passes: float
+    value: float
+    nonzeros: int
+    form: AbsoluteForm | None = None
+    fit: Fit | None = None
+    found: bool = False
+
+
+def may_be_exact(problem: Problem) -> bool:
+    """Say whether recovery takes this problem, and could tell a network from an accident."""
+    objective, tuning = problem.objective, problem.tuning
+    layout, data = objective.layout, objective.data
+    fits = layout.layers == 2 and layout.fused and layout.widths[-1] == 1 and objective.loss.name == "squared"
+    if not fits or problem.budget > tuning.most:
+        return False
+    numbers = problem.budget + 2 * len(feature_subset(problem))
+    # Targets of two values are labels, of which a sparse network is not the source.
+    return data.rows >= tuning.rows_each * numbers and data.targets.unique().numel() > 2
+
+
+def feature_subset(problem: Problem) -> Tensor:
+    """Choose the inputs that a student may use: all, or those that say most where that is too many."""
+    objective, tuning = problem.objective, problem.tuning
+    inputs = objective.layout.widths[0]
+    neurons = max(2, min(int(tuning.wider * problem.hidden), problem.budget // 2, tuning.neurons_each))
+    most = max(tuning.inputs, _room(problem) // neurons)
+    return torch.arange(inputs) if inputs <= most else largest(relevance(objective).float(), most)
+
+
+def _room(problem: Problem) -> int:
+    """Give the weights that a student may hold."""
+    return max(int(problem.tuning.inflation * problem.budget), problem.tuning.weights)
+
+
+def recover(problem: Problem) -> Generator[Progress, None, bool]:
+    """Search for the network that explains the targets.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Yields
+    ------
+    Progress
+        After every pass of a training, and whenever there is a network within the budget.
+
+    Returns
+    -------
+    bool
+        Whether the network was found: the last candidate is then the answer.
+    """
+    search, tuning = _Search(problem), problem.tuning
+    wide = search.start()
+    worth = [pair for pair in tuning.stretches if pair[0] * search.unit >= tuning.shortest]
+    stretches = worth or list(tuning.stretches[-1:])
+    for number, (length, haste) in enumerate(stretches):
+        schedule = search.schedule(length, haste, tuning.fall * haste)
+        wide, value = yield from search.trained(wide, schedule, "wide")
+        last = number == len(stretches) - 1
+        if 2 * value > (tuning.unexplained if last else tuning.hopeless) * search.spread**2:
+            return False
+        if (2 * value < tuning.almost * search.spread**2 or last) and (
+            yield from search.attempt(wide, tuning.fixed_passes * length)
+        ):
+            return True
+    cycle = (tuning.widen_passes + tuning.narrow_passes) * search.unit
+    while search.left > tuning.left_alone * problem.passes + cycle:
+        schedule = search.schedule(tuning.widen_passes, tuning.fixed_rate, tuning.fixed_fall)
+        wide, _ = yield from search.trained(search.widened(), schedule, "wide")
+        if (yield from search.attempt(wide, tuning.narrow_passes)):
+            return True
+    return False
+
+
+class _Search:
+    """A recovery under way: the problem in its several forms, the passes spent, the best student."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.tuning, self.budget = problem, problem.tuning, problem.budget
+        objective, tuning = problem.objective, problem.tuning
+        self.subset = _subset(objective, feature_subset(problem))
+        self.form = absolute_objective(self.subset.part)
+        self.random = np.random.default_rng([problem.seed, 3])
+        self.orders = np.random.default_rng([problem.seed, 2])
+        exact = replace(self.subset, whole=objective.to(torch.float64))
+        order = np.random.default_rng([problem.seed, 1]).permutation(objective.data.rows)
+        sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
+        polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
+        self.sample = self._sample(exact.whole.data.take(sampled))
+        targets, share = objective.data.targets[:, 0].double(), objective.data.share.double()
+        mean = float(targets @ share)
+        self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
+        self.peak = float(targets.abs().max()) or 1.0
+        self.polish = polish_of(exact, polished, problem.budget, self.spread, self.peak, tuning)
+        self.negative = objective.centred or float(targets.min()) < 0
+        # Passes that count as one: more where there are few rows, less where few passes are allowed.
+        self.unit = min(max(1.0, tuning.unit_rows / objective.data.rows), tuning.unit_share * problem.passes)
+        self.rate = tuning.rate * self.spread / math.sqrt(problem.budget)
+        self.passes, self.residual = 0.0, 0.0
+        self.best: tuple[AbsoluteForm, float] | None = None
+        self.narrow: AbsoluteForm | None = None
+
+    def _sample(self, data: Data) -> Relu:
+        """Give the absolute-value form on some rows."""
+        if self.subset.features is not None:
+            data = data.only(self.subset.features)
+        objective = absolute_objective(replace(self.subset.part, data=data))
+        return replace(objective, data=objective.data.take(np.arange(data.rows)))
+
+    @property
+    def left(self) -> float:
+        """Passes that remain."""
+        return self.problem.passes - self.passes
+
+    @property
+    def width(self) -> int:
+        """Neurons of the wide student."""
+        tuning, inputs = self.tuning, self.form.layout.widths[0] // 2
+        wanted = max(tuning.neurons, int(tuning.wider * min(self.problem.hidden, self.budget)))
+        return max(2, min(_room(self.problem) // inputs, wanted))
+
+    def schedule(self, passes: float, rate: float, fall: float, l1: float = 1.0) -> AdamSchedule:
+        """Plan a training, in units of passes, rates and L1 shares."""
+        tuning, first = self.tuning, rate * self.rate
+        length = min(self.left, max(1.0, passes * self.unit))
+        return AdamSchedule(length, first, first / fall, warm_up=tuning.warm_up, l1=l1 * tuning.l1)
+
+    def start(self) -> AbsoluteForm:
+        """Make a wide student of small random neurons, with the linear part and folds that fit by themselves."""
+        weights, signs = self._neurons(self.width, self.spread)
+        nothing = AbsoluteForm.of(self.sample, weights[:0].double(), signs[:0].double())
+        axes, _ = moves.refit(self.sample, nothing, 1, self.tuning, every_fold=True)
+        return replace(axes.to(weights.dtype), weights=weights, signs=signs)
+
+    def _neurons(self, count: int, size: float) -> tuple[Tensor, Tensor]:
+        """Draw small random neurons whose sum has about the given size, and their signs."""
+        inputs, bias = self.form.layout.widths[0] // 2, int(self.form.layout.bias)
+        weights = self._noise(count, inputs + bias)
+        weights *= self.tuning.start * size / math.sqrt(weights.numel())
+        signs = torch.ones(count, dtype=weights.dtype)
+        if self.negative:
+            signs[1::2] = -1
+        return weights, signs
+
+    def _noise(self, *shape: int) -> Tensor:
+        return torch.from_numpy(self.random.standard_normal(shape)).to(self.form.data.dtype)
+
+    def trained(
+        self, form: AbsoluteForm, schedule: AdamSchedule, phase: str, fixed: bool = False
+    ) -> Generator[Progress, None, tuple[AbsoluteForm, float]]:
+        """Train a student, its weights that are not zero or all; gives it and the mean loss of the last pass."""
+        objective, point = form.held(self.form, every_weight=not fixed, every_fold=True)
+        value, layout = math.inf, objective.layout
+        for point, value, passes in train(
+            objective,
+            point,
+            schedule,
+            self.problem.batch,
+            self.orders,
+            thresholded=lambda indices: counted(layout, indices),
+        ):
+            self.passes += passes
+            form = form.read(layout, point)
+            yield Progress(phase, self.passes, value, form.nonzeros, form)
+        return form, value
+
+    def attempt(self, wide: AbsoluteForm, passes: float) -> Generator[Progress, None, bool]:
+        """Merge, prune, train, eliminate and choose sides; says whether the network was found."""
+        tuning, budget = self.tuning, self.budget
+        student = self._merged(wide).prune(self.form, int(tuning.kept * budget))
+        schedule = self.schedule(passes, tuning.fixed_rate, tuning.fixed_fall, tuning.fixed_l1)
+        student, value = yield from self.trained(student, schedule, "fixed", fixed=True)
+        student = self._merged(student)
+        tried = self._shrunk(student.prune(self.form, int(tuning.kept_last * budget)))
+        if self.best is None or tried[1] < self.best[1]:
+            self.best = tried
+        if (yield from self._candidate(*self.best)):
+            return True
+        self.best = self._repaired(*self.best)
+        self.residual = math.sqrt(2 * value)
+        self.narrow = self.best[0].to(student.weights.dtype) if self.best[1] < value else student
+        return (yield from self._candidate(*self.best))
+
+    def widened(self) -> AbsoluteForm:
+        """Add small random neurons to the best student, and a little noise to every weight that is zero."""
+        assert self.narrow is not None
+        tuning, form = self.tuning, self.narrow
+        allowed = min(self.problem.hidden, self.budget)
+        count = min(self.width - form.neurons, max(tuning.fresh_least, int(tuning.fresh * allowed)))
+        weights, signs = form.weights, form.signs
+        if count > 0:
+            fresh, more = self._neurons(count, tuning.fresh_size * self.residual)
+            weights, signs = torch.cat([weights, fresh]), torch.cat([signs, more])
+        size = tuning.noise * self.residual / math.sqrt(max(1, weights.numel()))
+        noise = self._noise(*weights.shape) * size
+        return replace(form, weights=weights + (weights == 0) * noise, signs=signs)
+
+    def _merged(self, form: AbsoluteForm) -> AbsoluteForm:
+        compared = self._head(self.tuning.compared)
+        objective, point = form.to(torch.float64).held(compared)
+        tolerance = self.tuning.merged * 2 * objective.value(point)
+        batch = compared.data.batch(slice(0, compared.data.rows))
+        merged = moves.merge(compared, form.to(torch.float64), batch, tolerance, self.tuning)
+        return merged.to(form.weights.dtype)
+
+    def _head(self, rows: int) -> Relu:
+        """Give the first rows of the sample."""
+        data = self.sample.data
+        return self.sample if rows >= data.rows else replace(self.sample, data=data.take(np.arange(rows)))
+
+    def _shrunk(self, form: AbsoluteForm) -> tuple[AbsoluteForm, float]:
+        """Bring a student down to the budget by elimination."""
+        tuning = self.tuning
+        self.passes += self.sample.data.rows / self.problem.objective.data.rows
+        numbers = form.nonzeros + 2 * form.inputs
+        rows = self._head(max(tuning.fitted, int(tuning.fitted_each * numbers)))
+        return moves.shrink(rows, form.to(torch.float64), self.budget, tuning)
+
+    def _repaired(self, form: AbsoluteForm, value: float) -> tuple[AbsoluteForm, float]:
+        """Admit a few more weights by gradient and eliminate again, while that helps."""
+        tuning = self.tuning
+        count = max(tuning.repaired_least, int(tuning.repaired * self.budget))
+        for _ in range(tuning.repairs):
+            # A tenth of what counts as found: elimination looks at some of the rows only.
+            if 2 * value < 0.1 * tuning.found * self.peak**2:
+                break
+            tried, after = self._shrunk(moves.grow(self.sample, form, count))
+            better = after < tuning.repair_helps * value
+            form, value = (tried, after) if after < value else (form, value)
+            if not better:
+                break
+        return form, value
+
+    def _candidate(self, form: AbsoluteForm, value: float) -> Generator[Progress, None, bool]:
+        """Give a student as a ReLU network if it is good enough; says whether the network was found."""
+        tuning, polish = self.tuning, self.polish
+        if 2 * value > tuning.promising * self.spread**2 and self.left > tuning.patience * self.problem.passes:
+            return False
+        network, fits = polish.relu(form, value)
+        network = network.strongest(self.problem.hidden)
+        fit = polish.fit(network.at(polish.few)[1])
+        if not fits and not polish.explains(fit) and self.left > 0:
+            # The sides cost more weights than there are: let training find the best compromise.
+            trained = yield from self._compromise(network)
+            fit = min(fit, polish.fit(trained), key=lambda one: one.value)
+        found = polish.explains(fit)
+        yield Progress("candidate", self.passes, fit.value, fit.nonzeros, form, fit, found)
+        return found
+
+    def _compromise(self, network: ReluForm) -> Generator[Progress, None, Point]:
+        """Train a ReLU network while its weights fall to the budget."""
+        tuning, objective = self.tuning, self.subset.part
+        rate = tuning.compromise_rate * self.rate
+        point = network.at(objective)[1].to(objective.data.dtype)
+        schedule = AdamSchedule(
+            min(self.left, max(1.0, tuning.compromise * self.problem.passes)),
+            rate,
+            rate / tuning.compromise_fall,
+            warm_up=tuning.warm_up,
+            budget=falling(point.w.nonzeros, self.budget, tuning.compromise_until),
+        )
+        for point, value, passes in train(objective, point, schedule, self.problem.batch, self.orders):
+            self.passes += passes
+            yield Progress("compromise", self.passes, value, point.w.nonzeros)
+        return point
+
+
+def _subset(objective: Relu, features: Tensor) -> Subset:
+    """Give the objective on some inputs."""
+    inputs = objective.layout.widths[0]
+    if features.numel() == inputs:
+        return Subset(objective, objective, None)
+    layout = replace(objective.layout, widths=(features.numel(), *objective.layout.widths[1:]))
+    origins = None if objective.origins is None else objective.origins[features]
+    part = replace(objective, data=objective.data.only(features), layout=layout, origins=origins)
+    return Subset(objective, part, features)
