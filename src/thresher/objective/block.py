@@ -35,7 +35,11 @@ class Block:
         neuron, feature = layout.pairs(indices, number)
         inside = feature < self.inputs
         self.inside, self.outside = inside.nonzero().flatten(), (~inside).nonzero().flatten()
-        self.neuron, self.feature, self.biased = neuron[self.inside], feature[self.inside], neuron[self.outside]
+        self.neuron, self.feature, self.biased = (
+            neuron[self.inside],
+            feature[self.inside],
+            neuron[self.outside],
+        )
         used, place = torch.unique(self.feature, return_inverse=True)
         last = int(used[-1]) + 1 if used.numel() else 0
         # Gathering most columns costs more than multiplying with all of them up to the last that is used.

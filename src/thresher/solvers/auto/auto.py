@@ -15,14 +15,15 @@ import torch
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Point, Relu
-from thresher.solvers.auto.clean import cleaned
+from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.falling import Falling, within
 from thresher.solvers.auto.judge import Candidate, Judge, chosen, judges_of
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.recover import Problem, may_be_exact, problem_size, recover
 from thresher.solvers.auto.subset import Subset, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import continued, grown, linear, pruned, under
-from thresher.solvers.loop import FINISHED, Iterate, Needs, Start, Status
+from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
@@ -100,11 +101,45 @@ class Search:
         known = None if start is None or start.w.nonzeros == 0 else self._known(start)
         if known is not None and not self.solver.incremental:
             yield self._iterate(self.subset.lift(known), math.nan, "start", score=math.inf)
+        fresh = known is None and not self.solver.incremental
+        problem = self._problem()
+        exact = fresh and may_be_exact(problem)
+        if exact and self.objective.data.rows >= self.tuning.judge.first * problem_size(problem):
+            if (yield from self._recovered(problem)):
+                return
+            exact = False
         if self.newton_pays and not self.solver.incremental:
             best = yield from self._small(known)
         else:
             best = yield from self._large(known)
+        near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
+        if exact and near and (yield from self._recovered(problem)):
+            return
         yield self._answer(best)
+
+    def _problem(self) -> Problem:
+        batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
+        return Problem(self.objective, self.budget, self.solver.passes, batch, self.seed, self.tuning.recover)
+
+    def _recovered(self, problem: Problem) -> Generator[Iterate, None, bool]:
+        """Try exact recovery; says whether it succeeded."""
+        before = self.passes
+        for progress in recover(problem):
+            self.passes = before + progress.passes
+            if progress.fit is None:
+                yield self._iterate(self._empty, progress.value, "recovery", kept=False)
+            elif progress.found:
+                exact = replace(self.objective.to(torch.float64), alpha=0.0)
+                fit = through_zero(exact, progress.fit, self.tuning.clean)
+                if raw_nonzeros(exact, fit.point) <= self.budget:
+                    answer = self._iterate(fit.point, fit.value, "recovery", score=-math.inf)
+                    yield replace(answer, status=RECOVERED)
+                    return True
+        return False
+
+    @property
+    def _empty(self) -> Point:
+        return Point(SparseVector.zeros(self.objective.size, self.objective.data.dtype), None)
 
     def _known(self, start: Start) -> Point:
         """Give the network to start from in the coordinates that are searched, within the budget."""

@@ -19,7 +19,7 @@ def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(fit.value, tuning):
             fit = trial
     fit = _trimmed(objective, fit, tuning, newton)
-    return _through_zero(objective, fit, tuning, newton)
+    return through_zero(objective, fit, tuning)
 
 
 def _allowed(value: float, tuning: CleanTuning) -> float:
@@ -128,7 +128,7 @@ def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
     return fit
 
 
-def _through_zero(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
+def through_zero(objective: Relu, fit: Fit, tuning: CleanTuning) -> Fit:
     """Set biases to what is zero in raw units, where that costs nothing."""
     places, zeros = objective.raw_biases(fit.point)
     w = fit.point.w
@@ -140,3 +140,9 @@ def _through_zero(objective: Relu, fit: Fit, tuning: CleanTuning, newton: Newton
             fit = Fit(point, objective.value(point))
             w = fit.point.w
     return fit
+
+
+def raw_nonzeros(objective: Relu, point: Point) -> int:
+    """Count the nonzeros that a network has in raw units, where some biases may be zero."""
+    places, zeros = objective.raw_biases(point)
+    return point.w.nonzeros - int((point.w.at(places) == zeros.to(point.w.values.dtype)).sum())

@@ -125,7 +125,9 @@ class Polish:
         indices = few.closed(torch.cat([fit.point.w.indices, fresh]).unique())
         if indices.numel() > self.allowed:
             return fit
-        filled = refit(few, measured(few, fit.point.at(indices)), self.tuning.polish_steps, self.tuning.newton)
+        filled = refit(
+            few, measured(few, fit.point.at(indices)), self.tuning.polish_steps, self.tuning.newton
+        )
         return filled if filled.value < self.tuning.filled * fit.value else fit
 
 

@@ -100,9 +100,14 @@ def may_be_exact(problem: Problem) -> bool:
     fits = layout.layers == 2 and layout.fused and layout.widths[-1] == 1 and objective.loss.name == "squared"
     if not fits or problem.budget > tuning.most:
         return False
-    numbers = problem.budget + 2 * len(feature_subset(problem))
+    numbers = problem_size(problem)
     # Targets of two values are labels, of which a sparse network is not the source.
     return data.rows >= tuning.rows_each * numbers and data.targets.unique().numel() > 2
+
+
+def problem_size(problem: Problem) -> int:
+    """Count the numbers that recovery fits freely: on few rows for each, a good fit says nothing."""
+    return problem.budget + 2 * len(feature_subset(problem))
 
 
 def feature_subset(problem: Problem) -> Tensor:
@@ -321,7 +326,10 @@ class _Search:
     def _candidate(self, form: AbsoluteForm, value: float) -> Generator[Progress, None, bool]:
         """Give a student as a ReLU network if it is good enough; says whether the network was found."""
         tuning, polish = self.tuning, self.polish
-        if 2 * value > tuning.promising * self.spread**2 and self.left > tuning.patience * self.problem.passes:
+        if (
+            2 * value > tuning.promising * self.spread**2
+            and self.left > tuning.patience * self.problem.passes
+        ):
             return False
         network, fits = polish.relu(form, value)
         network = network.strongest(self.problem.hidden)

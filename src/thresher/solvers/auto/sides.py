@@ -108,9 +108,7 @@ def to_relu(
     return ReluForm(relus[live], signs[live], through, constant)
 
 
-def choose_sides(
-    form: AbsoluteForm, tolerance: float, tuning: SidesTuning
-) -> tuple[Tensor, Tensor, Tensor]:
+def choose_sides(form: AbsoluteForm, tolerance: float, tuning: SidesTuning) -> tuple[Tensor, Tensor, Tensor]:
     """Give the side of every neuron, the linear part that then remains, and the folds, all in float64."""
     pull = (form.weights[:, : form.inputs].double() * form.signs.double()[:, None]).T.numpy()
     linear, folds = form.linear.double().numpy(), form.folds.double().numpy()

@@ -295,6 +295,10 @@ class JudgeTuning:
     steps: int = 12
     exact: float = 1e-4
     exact_steps: int = 40
+    # Exact recovery comes first where there are so many rows for each number it fits, and else where the best
+    # score is below this.
+    first: float = 20.0
+    promising: float = 0.02
     # Sizes below the budget that are tried: each as a share of the one before, how many, and the least.
     ladder: float = 0.4
     sizes: int = 3
@@ -327,6 +331,7 @@ class Tuning:
     """All phases."""
 
     newton: NewtonTuning = field(default_factory=NewtonTuning)
+    recover: RecoverTuning = field(default_factory=RecoverTuning)
     grow: GrowTuning = field(default_factory=GrowTuning)
     wide: WideTuning = field(default_factory=WideTuning)
     falling: FallingTuning = field(default_factory=FallingTuning)
