@@ -86,7 +86,7 @@ class _BudgetPath(Predictor):
             raise ParameterError(f"callback={self.callback!r}, but it must be a function or None.")
         seed = seed_of(self.random_state)
         settings = check_parameters(self._new(seed))
-        budgets = budgets_to_try(self.budgets, settings.widths, rows.shape)
+        budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)
         folds = folds_of(self.cv, rows, y, seed, classifier)
         scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
         scores = np.empty((len(budgets), len(folds)))

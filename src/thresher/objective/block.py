@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 
 import torch
 from torch import Tensor
@@ -35,11 +36,8 @@ class Block:
         neuron, feature = layout.pairs(indices, number)
         inside = feature < self.inputs
         self.inside, self.outside = inside.nonzero().flatten(), (~inside).nonzero().flatten()
-        self.neuron, self.feature, self.biased = (
-            neuron[self.inside],
-            feature[self.inside],
-            neuron[self.outside],
-        )
+        self.neuron, self.feature = neuron[self.inside], feature[self.inside]
+        self.biased = neuron[self.outside]
         used, place = torch.unique(self.feature, return_inverse=True)
         last = int(used[-1]) + 1 if used.numel() else 0
         # Gathering most columns costs more than multiplying with all of them up to the last that is used.
@@ -51,14 +49,25 @@ class Block:
         self.dense = self.full or self.width * self.neurons <= most
         self.matrix: Tensor | None = None
         if self.full:
-            # A view of the values is their matrix: nothing has to be written.
-            self.grid = values.view(self.neurons, -1)
-            self.matrix = self.grid[:, : self.width].T
+            self._view(values)
         elif self.dense:
             self.flat = self.place * self.neurons + self.neuron
         else:
             counts = torch.bincount(self.neuron, minlength=self.neurons)
             self.starts = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
+
+    def at(self, values: Tensor) -> Block:
+        """Give the block of other values at the same positions."""
+        other = copy(self)
+        other.values, other.matrix = values, None
+        if other.full:
+            other._view(values)
+        return other
+
+    def _view(self, values: Tensor) -> None:
+        """Take a view of the values for their matrix: nothing has to be written."""
+        self.grid = values.view(self.neurons, -1)
+        self.matrix = self.grid[:, : self.width].T
 
     def _is_full(self, neuron: Tensor, feature: Tensor) -> bool:
         """Say whether every neuron holds its first `width` weights, and all or none hold their biases."""
@@ -83,11 +92,12 @@ class Block:
             bias = self.grid[:, -1].clone()
             if self.width == 0:
                 return bias.expand(len(fed), -1).clone()
+            assert self.matrix is not None
             return torch.addmm(bias, self.read(fed), self.matrix)
         if self.width == 0:
             out = self.values.new_zeros(len(fed), self.neurons)
         elif self.dense:
-            out = self.read(fed) @ (self.matrix if self.full else self._dense())
+            out = self.read(fed) @ self._dense()
         else:
             out = (self._sparse() @ self.read(fed).T).T
         if biased:
@@ -96,6 +106,8 @@ class Block:
 
     def _dense(self) -> Tensor:
         """Write the weights into a matrix that is used again and again; its other entries stay zero."""
+        if self.full and self.matrix is not None:
+            return self.matrix
         if self.matrix is None:
             self.matrix = torch.zeros(self.width, self.neurons, dtype=self.values.dtype)
         self.matrix.view(-1).scatter_(0, self.flat, self._weights())

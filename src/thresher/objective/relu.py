@@ -74,6 +74,9 @@ class Running:
         """Give the network of other values on the same support."""
         other = copy(self)
         other.point, other.values = self.point.with_values(values), values
+        other.blocks = [
+            block.at(values[part]) for block, part in zip(self.blocks, self.slices, strict=True)
+        ]
         return other
 
     def forward(self, X: Tensor) -> Pass:
@@ -365,7 +368,8 @@ class Relu:
             into.append(source)
             awake = torch.zeros(layout.widths[number + 1], dtype=torch.bool)
             awake[neuron[source]] = True
-        wanted, out = torch.ones(layout.widths[-1], dtype=torch.bool), []
+        wanted = torch.ones(layout.widths[-1], dtype=torch.bool)
+        out: list[Tensor] = []
         for number in range(layout.layers - 1, -1, -1):
             neuron, feature = placed[number]
             out.insert(0, wanted[neuron])

@@ -169,12 +169,10 @@ class _Run:
 
     def _gradient(self, kept: Tensor, fed: list[Tensor], deltas: list[Tensor]) -> Tensor:  # (kept,)
         """Compute the derivatives at some places again, which costs less than keeping all of them."""
-        layout = self.objective.layout
-        parts = [
-            Block(layout, layer, kept[part]).gradient(fed[layer], deltas[layer])
-            for layer, part in enumerate(layout.split(kept))
-        ]
-        return torch.cat(parts)
+        layout, out = self.objective.layout, torch.zeros(kept.numel(), dtype=fed[0].dtype)
+        for layer, part in enumerate(layout.split(kept)):
+            Block(layout, layer, kept[part], out[part]).gradient(fed[layer], deltas[layer], out[part])
+        return out
 
     def _largest_estimates(self) -> Tensor:
         size = self.objective.size
@@ -210,12 +208,12 @@ class _Lent:
 
     def forward(self, X: Tensor) -> list[Tensor]:
         """Give what both layers are fed, and the output."""
-        (first, second), values, slices = self.held.blocks, self.held.values, self.held.slices
-        summed = first.forward(values[slices[0]], X)
+        first, second = self.held.blocks
+        summed = first.forward(X)
         for neuron, lent in self._rows():
             summed[:, neuron] += X @ lent
         hidden = summed.relu_()
-        output = second.forward(values[slices[1]], hidden)
+        output = second.forward(hidden)
         for neuron, lent in self._columns():
             output += hidden[:, [neuron]] * lent
         return [X, hidden, output]

@@ -155,7 +155,7 @@ def stage_objective(whole: Relu, layer: int, frozen: SparseVector, seed: int) ->
     data = whole.data if layer == 0 else Embedding(whole.data, layout, frozen, layer)
     if not layout.fused:
         widths = layout.widths[layer], layout.widths[layer + 1], layout.widths[-1]
-        return replace(whole, data=data, layout=Layout(widths, layout.bias), moved=None)
+        return replace(whole, data=data, layout=Layout(widths, layout.bias), origins=None)
     operator = GatedOperator(
         data,
         DenseRandom(layout.shapes[layer][1], layout.widths[layer + 1], seed),
@@ -184,7 +184,7 @@ class Embedding(Data):
         self.columns = layout.widths[layers]
         self.data, self.layout, self.w, self.layers = data, layout, w, layers
         self.parts = [
-            (Block(layout, number, w.indices[part]), w.values[part])
+            Block(layout, number, w.indices[part], w.values[part])
             for number, part in enumerate(layout.split(w.indices)[:layers])
         ]
 
@@ -198,6 +198,6 @@ class Embedding(Data):
 
     def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, columns)
         values = self.data.batch(rows).X
-        for block, held in self.parts:
-            values = block.forward(held, values).relu_()
+        for block in self.parts:
+            values = block.forward(values).relu_()
         return values

@@ -122,7 +122,8 @@ def _down(
 
 def ladder(budget: int, tuning: JudgeTuning) -> list[int]:
     """Give sizes below the budget, each a share of the one before."""
-    sizes, size = [], int(budget * tuning.ladder)
+    sizes: list[int] = []
+    size = int(budget * tuning.ladder)
     while size >= tuning.smallest and len(sizes) < tuning.sizes:
         sizes.append(size)
         size = int(size * tuning.ladder)

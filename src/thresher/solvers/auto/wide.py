@@ -100,8 +100,8 @@ def _kinked(
     neurons = int(min(hidden, max(2, count // each)))
     chance = np.sqrt(scores[usable].numpy()) + 0.1 * float(scores.sqrt().mean())
     chance = chance / chance.sum()
-    feature = np.stack([random.choice(len(usable), fan, replace=False, p=chance) for _ in range(neurons)])
-    feature = torch.from_numpy(usable[feature])
+    drawn = np.stack([random.choice(len(usable), fan, replace=False, p=chance) for _ in range(neurons)])
+    feature = torch.from_numpy(usable[drawn])
     weights = torch.from_numpy(random.standard_normal((neurons, fan))) / (fan * neurons) ** 0.5
     rows = random.integers(0, objective.data.rows, neurons)
     neuron = torch.arange(neurons)
