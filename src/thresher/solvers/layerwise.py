@@ -155,7 +155,7 @@ def stage_objective(whole: Relu, layer: int, frozen: SparseVector, seed: int) ->
     data = whole.data if layer == 0 else Embedding(whole.data, layout, frozen, layer)
     if not layout.fused:
         widths = layout.widths[layer], layout.widths[layer + 1], layout.widths[-1]
-        return replace(whole, data=data, layout=Layout(widths, layout.bias), moved=None)
+        return replace(whole, data=data, layout=Layout(widths, layout.bias), origins=None, middle=None)
     operator = GatedOperator(
         data,
         DenseRandom(layout.shapes[layer][1], layout.widths[layer + 1], seed),
@@ -196,8 +196,9 @@ class Embedding(Data):
         """Give the rows of a chunk for which neither what is passed on nor what goes in leaves the cache."""
         return min(super().chunk_rows(width), self.data.chunk_rows(width))
 
-    def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, columns)
-        values = self.data.batch(rows).X
+    def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, columns)
+        """Run some rows through the layers."""
+        values = self.data.read(rows)
         for block, held in self.parts:
             values = block.forward(held, values).relu_()
         return values
