@@ -92,11 +92,9 @@ class Layerwise:
     def _stage(self, whole: Relu, budget: int, layer: int, frozen: SparseVector) -> _Stage:
         """Begin a stage with its share of the budget."""
         share = max(1, budget // (whole.layout.layers - 1))
-        solver: Solver
+        solver: Solver = ChainIHT(self.batch_size, self.seed)
         if whole.layout.fused:
             solver = paper_iht(self.update_gates_every, self.batch_size, self.seed)
-        else:
-            solver = ChainIHT(self.batch_size, self.seed)
         objective = stage_objective(whole, layer, frozen, self.seed)
         allowed = min(share, budget - frozen.nonzeros, objective.size)
         return _Stage(whole, budget, layer, frozen, solver, solver.init(objective, allowed, None))
