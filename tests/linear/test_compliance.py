@@ -47,15 +47,16 @@ class Layout:
     fused: bool  # whether the whole gradient may be held
     small_chunks: bool  # whether rows come in chunks of 64
     cached: bool  # whether the gates of a support may be held
+    copied: bool  # whether inputs may be held, once they are converted
 
     def __str__(self) -> str:
         return f"block {self.block or 'all'}{' fused' if self.fused else ''}"
 
 
 LAYOUTS = [
-    Layout(None, fused=True, small_chunks=False, cached=True),
-    Layout(3, fused=False, small_chunks=True, cached=True),
-    Layout(1, fused=True, small_chunks=True, cached=False),
+    Layout(None, fused=True, small_chunks=False, cached=True, copied=True),
+    Layout(3, fused=False, small_chunks=True, cached=True, copied=False),
+    Layout(1, fused=True, small_chunks=True, cached=False, copied=True),
 ]
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12}
 
@@ -120,7 +121,6 @@ def truth_of(case: OperatorCase) -> Tensor:
 def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[OperatorCase, Layout]:
     if request.param[1].small_chunks:
         monkeypatch.setattr(data_module, "CHUNK_NUMBERS", 1)
-        monkeypatch.setattr(data_module, "LEAST_ROWS", 64)
     return request.param
 
 
@@ -133,6 +133,7 @@ def subject(request: pytest.FixtureRequest, pair: tuple[OperatorCase, Layout]) -
     if isinstance(inner, GatedOperator):
         inner.fits_whole = layout.fused
         inner.memory_limit = inner.memory_limit if layout.cached else 0
+        inner.data.memory_limit = inner.data.memory_limit if layout.copied else 0
     return Subject(operator, truth_of(case), layout)
 
 

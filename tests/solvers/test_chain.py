@@ -143,7 +143,7 @@ def trained(objective: Relu, budget: int, steps: int, **options: Any) -> tuple[S
 
 PROBLEMS: dict[str, dict[str, Any]] = {
     "squared error": {},
-    "cross-entropy": {"loss": CrossEntropy()},
+    "cross-entropy": {"loss": CrossEntropy(3)},
     "weighted rows": {"weight": np.random.default_rng(4).integers(1, 4, ROWS).astype(float)},
     "scaled columns": {"scale": np.array([0.5, 1, 2, 4, 3, 0.1])},
     "small blocks": {"memory_limit": 1},
@@ -287,7 +287,7 @@ def test_the_step_for_a_squared_error_is_the_authors(neurons: int, budget: int, 
 
 @pytest.mark.parametrize("budget", [1, 10, 1000])
 def test_the_step_for_the_cross_entropy_is_the_authors(budget: int) -> None:
-    assert authors_step(sized(10, CrossEntropy()), budget) == 0.001
+    assert authors_step(sized(10, CrossEntropy(3)), budget) == 0.001
 
 
 def test_the_step_is_the_authors_unless_one_is_given() -> None:
@@ -326,7 +326,10 @@ def test_what_is_handed_out_after_divergence_is_the_best_whose_loss_is_known() -
 @pytest.mark.parametrize(
     ("layout", "missing"),
     [
-        (Layout((FEATURES, 4, 4, OUTPUTS)), r"Relu: it needs hidden layers: 1, and this network has 2\."),
+        (
+            Layout((FEATURES, 4, 4, OUTPUTS)),
+            r"a network of 2 hidden layers .*: it needs exactly 1 hidden layer\.",
+        ),
         (Layout((FEATURES, 4, OUTPUTS), direct=True), r"a layout with direct connections: .*\.$"),
         (Layout((FEATURES, 4, 1), fused=True), r"a layout with a fused output: .*\.$"),
     ],

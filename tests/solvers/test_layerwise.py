@@ -115,7 +115,7 @@ def test_an_embedding_is_data_in_every_way(monkeypatch: pytest.MonkeyPatch) -> N
     objective = objective_of(weight=np.linspace(1, 2, ROWS))
     w = drawn(objective)
     monkeypatch.setattr(data_module, "CHUNK_NUMBERS", 1)
-    monkeypatch.setattr(data_module, "LEAST_ROWS", 16)
+    monkeypatch.setattr(data_module, "LEAST_WIDE_ROWS", 16)
     embedding, expected = Embedding(objective.data, objective.layout, w, 1), hidden_of(objective, w, 1)
     torch.testing.assert_close(torch.cat([batch.X for batch in embedding.chunks(8)]), expected)
     rows = np.array([7, 3, 3, 30])
@@ -138,7 +138,7 @@ def test_chunks_of_an_embedding_are_no_larger_than_those_of_what_goes_in() -> No
 
 KINDS: dict[str, dict[str, Any]] = {
     "several outputs": {},
-    "cross-entropy": {"loss": CrossEntropy()},
+    "cross-entropy": {"loss": CrossEntropy(3)},
     "one output": {"widths": (6, 5, 4, 1)},
     "with biases": {"bias": True},
     "one output with biases": {"widths": (6, 5, 4, 1), "bias": True},

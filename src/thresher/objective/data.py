@@ -17,8 +17,9 @@ from torch import Tensor
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
-# The fewest and the most rows of a chunk, whatever the numbers: products over fewer rows are slow.
-LEAST_ROWS, MOST_ROWS = 256, 8192
+# The fewest and the most rows of a chunk, since products over fewer rows are slow; and the fewest where data
+# is very wide, since a chunk is converted in memory that nobody counts.
+LEAST_ROWS, MOST_ROWS, LEAST_WIDE_ROWS = 256, 8192, 64
 # The spread below which a column counts as constant: its reciprocal overflows in float32.
 LEAST_SCALE = 1e-35
 # The share of rows that must hold the same value for it to be the origin of a column, and the rows looked at.
@@ -108,11 +109,11 @@ class Data:
         """Give the data of some rows."""
         places = torch.from_numpy(rows)
         weight = None if self.weight is None else self.weight[places]
-        return Data(self._inputs(rows), self.targets[places], weight, None, self.dtype, self.memory_limit)
+        return Data(self.read(rows), self.targets[places], weight, None, self.dtype, self.memory_limit)
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        parts = [self._inputs(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
+        parts = [self.read(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
         return Data(torch.cat(parts), self.targets, self.weight, None, self.dtype, self.memory_limit)
 
     def to(self, dtype: torch.dtype) -> Data:
@@ -124,11 +125,11 @@ class Data:
     def batch(self, rows: np.ndarray | slice) -> Batch:
         """Read some rows."""
         if isinstance(rows, slice):
-            return Batch(self._inputs(rows), self.targets[rows], self.share[rows])
+            return Batch(self.read(rows), self.targets[rows], self.share[rows])
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
-        return Batch(self._inputs(rows), self.targets.index_select(0, places), share)
+        return Batch(self.read(rows), self.targets.index_select(0, places), share)
 
     def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
         """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
@@ -154,46 +155,59 @@ class Data:
         return sums
 
     def chunk_rows(self, width: int) -> int:
-        """Give the rows of a chunk for which `width` numbers each stay in cache."""
-        return max(LEAST_ROWS, min(MOST_ROWS, CHUNK_NUMBERS // max(1, self.columns, min(width, 4096))))
+        """Give the rows of a chunk for which the inputs and `width` numbers each stay in cache."""
+        for_results = max(LEAST_ROWS, CHUNK_NUMBERS // max(1, min(width, 4096)))
+        for_inputs = max(LEAST_WIDE_ROWS, CHUNK_NUMBERS // max(1, self.columns))
+        return min(MOST_ROWS, for_results, for_inputs)
 
     def _spans(self, width: int) -> Iterator[tuple[int, int]]:
         size = self.chunk_rows(width)
         for start in range(0, self.rows, size):
             yield start, min(start + size, self.rows)
 
-    def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, columns)
+    def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, columns)
+        """Read the inputs of some rows.
+
+        `out` is memory for as many rows or more, into which they are converted where they have to be. Whoever
+        reads many chunks of wide data gives the same again: from fresh ones the heap would grow.
+        """
         if self._copy is None and self._fits():
-            self._copy = self._converted(self.X)
+            self._copy = self._converted(self.X, None)
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]
             return self._copy.index_select(0, torch.from_numpy(rows))
-        return self._converted(self.X[rows])
+        return self._converted(self.X[rows], out)
 
     def _fits(self) -> bool:
         return self.rows * self.columns * self.dtype.itemsize <= self.memory_limit
 
-    def _converted(self, part: Any) -> Tensor:
-        X = as_tensor(part, self.dtype if self.near else torch.float64)
-        if self.origin is not None:
-            X = (X - self.origin.to(X.dtype)).to(self.dtype)
-        return X if self.factor is None else X * self.factor
+    def _converted(self, part: Any, out: Tensor | None) -> Tensor:
+        X = as_tensor(part)
+        if self.factor is None and X.dtype is self.dtype:
+            return X
+        if self.origin is not None and not self.near:
+            X = X.double() - self.origin
+        out = torch.empty(X.shape, dtype=self.dtype) if out is None else out[: len(X)]
+        out.copy_(X)
+        if self.origin is not None and self.near:
+            out.sub_(self.origin.to(self.dtype))
+        return out if self.factor is None else out.mul_(self.factor)
 
 
-def as_tensor(part: Any, dtype: torch.dtype) -> Tensor:
-    """Turn rows of any kind into a dense tensor."""
+def as_tensor(part: Any) -> Tensor:
+    """Turn rows of any kind into a dense tensor, of a precision that may be any."""
     if scipy.sparse.issparse(part):
         part = part.toarray()
-    if isinstance(part, np.ndarray):
-        part = np.asarray(part)
-        if not part.flags.writeable or any(step < 0 for step in part.strides):
-            # torch warns of read-only memory; a private copy of one chunk is cheap.
-            part = part.copy()
-        if part.dtype.kind not in "fiub" or part.dtype.itemsize > 8 or not part.dtype.isnative:
-            part = part.astype(np.float64)
-        part = torch.from_numpy(part)
-    return part.to(dtype)
+    if not isinstance(part, np.ndarray):
+        return part
+    part = np.asarray(part)
+    if not part.flags.writeable or any(step < 0 for step in part.strides):
+        # torch warns of read-only memory; a private copy of one chunk is cheap.
+        part = part.copy()
+    if part.dtype.kind not in "fiub" or part.dtype.itemsize > 8 or not part.dtype.isnative:
+        part = part.astype(np.float64)
+    return torch.from_numpy(part)
 
 
 def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Columns:

@@ -125,11 +125,18 @@ class GatedOperator(Operator):
         return Activations(neurons, lambda chunk, out: self.seen.multiply(weights, chunk, out))
 
     def chunks(self, width: int) -> Iterator[tuple[int, int, Tensor]]:
-        """Read the rows a chunk at a time: (start, stop, tensor of shape (stop - start, columns))."""
-        start = 0
-        for batch in self.data.chunks(width):
-            yield start, start + len(batch.X), batch.X
-            start += len(batch.X)
+        """Read the rows a chunk at a time, so many that `width` numbers for each stay in cache."""
+        return self.read(self.data.chunk_rows(width))
+
+    def read(self, size: int) -> Iterator[tuple[int, int, Tensor]]:
+        """Read the rows `size` at a time: (start, stop, tensor of shape (stop - start, columns)).
+
+        A chunk is there until the next one is read.
+        """
+        memory = pages(min(size, self.rows), self.data.columns, dtype=self.dtype)
+        for start in range(0, self.rows, size):
+            stop = min(start + size, self.rows)
+            yield start, stop, self.data.read(slice(start, stop), memory)
 
     def blocks(self) -> Iterator[Tensor]:
         """Go through the neurons in blocks."""

@@ -74,9 +74,7 @@ class Running:
         """Give the network of other values on the same support."""
         other = copy(self)
         other.point, other.values = self.point.with_values(values), values
-        other.blocks = [
-            block.at(values[part]) for block, part in zip(self.blocks, self.slices, strict=True)
-        ]
+        other.blocks = [block.at(values[part]) for block, part in zip(self.blocks, self.slices, strict=True)]
         return other
 
     def forward(self, X: Tensor) -> Pass:

@@ -132,9 +132,7 @@ class GatedRestricted(Restricted):
         """Write A_S out a chunk of rows at a time."""
         operator, used = self.operator, self.pairs.used
         size = max(64, min(operator.data.chunk_rows(1), 2 * 2**20 // max(1, self.size)))
-        for first in range(0, self.rows, size):
-            last = min(first + size, self.rows)
-            chunk = operator.data.batch(slice(first, last)).X
+        for first, last, chunk in operator.read(size):
             part = operator.seen.transposed(chunk, used, self.scratch("part", used.numel(), last - first))
             opened = self.scratch("opened", self.size, last - first)
             gates = torch.index_select(self._gates(first, last, chunk), 0, self.pairs.neuron, out=opened)

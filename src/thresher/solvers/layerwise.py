@@ -92,11 +92,9 @@ class Layerwise:
     def _stage(self, whole: Relu, budget: int, layer: int, frozen: SparseVector) -> _Stage:
         """Begin a stage with its share of the budget."""
         share = max(1, budget // (whole.layout.layers - 1))
-        solver: Solver
+        solver: Solver = ChainIHT(self.batch_size, self.seed)
         if whole.layout.fused:
             solver = paper_iht(self.update_gates_every, self.batch_size, self.seed)
-        else:
-            solver = ChainIHT(self.batch_size, self.seed)
         objective = stage_objective(whole, layer, frozen, self.seed)
         allowed = min(share, budget - frozen.nonzeros, objective.size)
         return _Stage(whole, budget, layer, frozen, solver, solver.init(objective, allowed, None))
@@ -155,7 +153,7 @@ def stage_objective(whole: Relu, layer: int, frozen: SparseVector, seed: int) ->
     data = whole.data if layer == 0 else Embedding(whole.data, layout, frozen, layer)
     if not layout.fused:
         widths = layout.widths[layer], layout.widths[layer + 1], layout.widths[-1]
-        return replace(whole, data=data, layout=Layout(widths, layout.bias), origins=None)
+        return replace(whole, data=data, layout=Layout(widths, layout.bias), origins=None, middle=None)
     operator = GatedOperator(
         data,
         DenseRandom(layout.shapes[layer][1], layout.widths[layer + 1], seed),
@@ -196,8 +194,9 @@ class Embedding(Data):
         """Give the rows of a chunk for which neither what is passed on nor what goes in leaves the cache."""
         return min(super().chunk_rows(width), self.data.chunk_rows(width))
 
-    def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, columns)
-        values = self.data.batch(rows).X
+    def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, columns)
+        """Run some rows through the layers."""
+        values = self.data.read(rows)
         for block in self.parts:
             values = block.forward(values).relu_()
         return values

@@ -41,8 +41,9 @@ class AbsoluteData(Data):
         """Give the same data in another precision."""
         return AbsoluteData(self._of.to(dtype))
 
-    def _inputs(self, rows: np.ndarray | slice) -> Tensor:  # (rows, 2 inputs)
-        X = self._of._inputs(rows)
+    def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, 2 inputs)
+        """Read the inputs of some rows, and their absolute values."""
+        X = self._of.read(rows)
         return torch.cat([X, X.abs()], 1)
 
 

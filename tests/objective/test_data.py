@@ -1,0 +1,58 @@
+"""Rows: read as inputs whatever form they have, into given memory or their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from problems import INPUTS, ROWS, seen, standard
+
+from thresher.objective.data import Data
+
+any_form = pytest.mark.parametrize("name", INPUTS)
+
+
+@any_form
+@pytest.mark.parametrize("scaled", [False, True], ids=["raw", "scaled"])
+@pytest.mark.parametrize("limit", [0, 2**20], ids=["read again and again", "held"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_rows_are_inputs_wherever_they_are_put(
+    name: str, scaled: bool, limit: int, dtype: torch.dtype
+) -> None:
+    X = INPUTS[name].tocsr() if scipy.sparse.issparse(INPUTS[name]) else INPUTS[name]
+    columns = standard(X) if scaled else None
+    data, expected = Data(X, columns=columns, dtype=dtype, memory_limit=limit), seen(X, columns)
+    memory = torch.full((30, data.columns), torch.nan, dtype=dtype)
+    for rows in (slice(3, 20), slice(140, ROWS), np.array([7, 3, 3, 149])):
+        chosen = rows if isinstance(rows, slice) else torch.from_numpy(rows)
+        for read in (data.read(rows), data.read(rows, memory), data.batch(rows).X):
+            assert read.dtype == dtype
+            torch.testing.assert_close(read.double(), expected[chosen], rtol=1e-5, atol=1e-6)
+
+
+def test_memory_is_used_where_rows_are_converted_and_only_there() -> None:
+    X = np.arange(12.0).reshape(4, 3)
+    memory = torch.full((4, 3), torch.nan, dtype=torch.float32)
+    narrowed = Data(X, memory_limit=0)
+    assert narrowed.read(slice(1, 3), memory).data_ptr() == memory.data_ptr()
+    as_it_is = Data(X, dtype=torch.float64, memory_limit=0)
+    assert as_it_is.read(slice(1, 3), memory.double()).data_ptr() == torch.from_numpy(X[1:]).data_ptr()
+
+
+def test_data_may_have_no_targets() -> None:
+    data = Data(np.ones((5, 2)))
+    assert data.batch(slice(0, 3)).y.shape == (3, 0)
+    assert data.take(np.array([4, 1])).rows == 2
+
+
+@pytest.mark.parametrize("columns", [1, 100, 3_000, 100_000])
+@pytest.mark.parametrize("width", [1, 500, 5_000])
+def test_chunks_are_small_but_not_too_small(columns: int, width: int) -> None:
+    wide: Any = np.broadcast_to(0.0, (10, columns))
+    rows = Data(wide).chunk_rows(width)
+    assert 64 <= rows <= 8192
+    assert rows * columns <= max(2**19, 64 * columns)
+    assert columns > 2_000 or rows >= 256
