@@ -5,8 +5,8 @@ all that a ReLU network says, but a neuron is only a line through the data. Whic
 to the linear part, so being on the wrong side, the commonest trap of ReLU training, does not exist. The
 *folds* p are neurons of one weight, one for each input.
 
-To the rest of the solver the form is a `Relu` objective with ``absolute=True`` and direct connections, on rows
-``[x, |x|]``: q and p are the direct weights, and neurons read the first half of the columns only.
+To the rest of the solver the form is a `Relu` objective with ``absolute=True`` and direct connections, on
+rows ``[x, |x|]``: q and p are the direct weights, and neurons read the first half of the columns only.
 """
 
 from __future__ import annotations

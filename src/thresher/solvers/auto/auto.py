@@ -167,6 +167,8 @@ class Search:
         if known is not None:
             ways.insert(0, continued(known))
         for way in ways:
+            if self.tried and min(one.score for one in self.tried) <= self.tuning.judge.done:
+                break
             for fold, judge in enumerate(judges):
                 for candidate in way(judge, budget, self.alphas, self.seed + fold, self.tuning):
                     self.tried.append(candidate)

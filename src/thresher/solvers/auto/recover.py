@@ -218,7 +218,7 @@ class _Search:
         return AdamSchedule(length, first, first / fall, warm_up=tuning.warm_up, l1=l1 * tuning.l1)
 
     def start(self) -> AbsoluteForm:
-        """Make a wide student of small random neurons, with the linear part and folds that fit by themselves."""
+        """Make a wide student of small random neurons, with a linear part and folds that fit alone."""
         weights, signs = self._neurons(self.width, self.spread)
         nothing = AbsoluteForm.of(self.sample, weights[:0].double(), signs[:0].double())
         axes, _ = moves.refit(self.sample, nothing, 1, self.tuning, every_fold=True)
@@ -240,10 +240,10 @@ class _Search:
     def trained(
         self, form: AbsoluteForm, schedule: AdamSchedule, phase: str, fixed: bool = False
     ) -> Generator[Progress, None, tuple[AbsoluteForm, float]]:
-        """Train a student, its weights that are not zero or all; gives it and the mean loss of the last pass."""
+        """Train a student, all its weights or those that are not zero; gives it and its mean loss."""
         objective, point = form.held(self.form, every_weight=not fixed, every_fold=True)
         value, layout = math.inf, objective.layout
-        for point, value, passes in train(
+        for trained, value, passes in train(
             objective,
             point,
             schedule,
@@ -252,7 +252,7 @@ class _Search:
             thresholded=lambda indices: counted(layout, indices),
         ):
             self.passes += passes
-            form = form.read(layout, point)
+            form = form.read(layout, trained)
             yield Progress(phase, self.passes, value, form.nonzeros, form)
         return form, value
 
@@ -354,7 +354,8 @@ class _Search:
             warm_up=tuning.warm_up,
             budget=falling(point.w.nonzeros, self.budget, tuning.compromise_until),
         )
-        for point, value, passes in train(objective, point, schedule, self.problem.batch, self.orders):
+        for trained, value, passes in train(objective, point, schedule, self.problem.batch, self.orders):
+            point = trained
             self.passes += passes
             yield Progress("compromise", self.passes, value, point.w.nonzeros)
         return point

@@ -51,7 +51,7 @@ class ReluForm:
         return ReluForm(self.weights[order], self.signs[order], self.direct, self.constant)
 
     def at(self, objective: Relu) -> tuple[Relu, Point]:
-        """Give an objective of a ReLU network with room for all neurons, and this network as a point of it."""
+        """Give an objective of a ReLU network with room for all neurons, and this one as a point of it."""
         layout = objective.layout
         hidden = max(layout.widths[1], self.neurons)
         layout = replace(layout, widths=(layout.widths[0], hidden, 1))

@@ -21,10 +21,10 @@ class NewtonTuning:
     # A step that lowers the objective by less than this share is the last.
     helps: float = 1e-3
     # The share of the weights that is removed before the rest is refitted.
-    removed: float = 0.15
+    removed: float = 0.25
     # Steps after each removal, and at the end.
-    between: int = 3
-    last: int = 8
+    between: int = 2
+    last: int = 6
     # Added to the curvature when weights are removed, as a share of its mean diagonal.
     ridge: float = 1e-6
 
@@ -77,8 +77,8 @@ class RecoverTuning:
     # Rows below which passes are counted longer, and the most that counts as one, as a share of all.
     unit_rows: float = 5000.0
     unit_share: float = 0.01
-    # A wide student that leaves more than `hopeless`, or `unexplained` after its last training, is not looking
-    # at an exact network. Less than `almost` is worth an attempt, less than `promising` a candidate.
+    # A wide student that leaves more than `hopeless`, or `unexplained` after its last training, is not
+    # looking at an exact network. Less than `almost` is worth an attempt, less than `promising` a candidate.
     hopeless: float = 0.3
     unexplained: float = 3e-2
     almost: float = 1e-3
@@ -86,7 +86,7 @@ class RecoverTuning:
     # The error at which a network is found, as a share of the largest target squared: 110 dB.
     found: float = 1e-11
     # Weights kept by magnitude before and after the training on a fixed support, in budgets; the passes of
-    # that training in those of the wide one; its first and last step and its L1 share, as shares of the above.
+    # that training in those of the wide one; its first and last step and its L1 share, as shares of those.
     kept: float = 2.5
     kept_last: float = 1.5
     fixed_passes: float = 0.125
@@ -191,7 +191,7 @@ class WideTuning:
     fan: int = 10
     direct: float = 0.25
     # Newton steps before anything is pruned, and the size, in budgets, at which the penalty is raised.
-    steps: int = 30
+    steps: int = 25
     near: float = 1.25
     # Steps after the penalty is raised.
     raised: int = 6
@@ -291,9 +291,10 @@ class JudgeTuning:
     squared: tuple[float, ...] = (0.01, 0.5, 10.0)
     classes: tuple[float, ...] = (0.1, 1.0, 10.0)
     # Newton steps of the last fit on all rows; below a score (in units of the target's variance) at which the
-    # targets count as explained, so many without any penalty.
+    # targets count as explained, so many without any penalty. Below the second, no other way is tried.
     steps: int = 12
     exact: float = 1e-4
+    done: float = 1e-8
     exact_steps: int = 40
     # Exact recovery comes first where there are so many rows for each number it fits, and else where the best
     # score is below this.
@@ -301,7 +302,7 @@ class JudgeTuning:
     promising: float = 0.02
     # Sizes below the budget that are tried: each as a share of the one before, how many, and the least.
     ladder: float = 0.4
-    sizes: int = 3
+    sizes: int = 2
     smallest: int = 2
     # Different parts of the rows that are held out in turn, where there are fewer rows than this.
     folds: int = 2
