@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def train(
     refuse_network(solver, widths)
     layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
     budget = check_budget(settings.budget, layout.size)
-    refuse_if_too_large(widths, budget)
+    refuse_if_too_large(widths, budget, settings.memory_limit)
     work = rows.X.shape[0] * widths[0] * widths[1]
     dtype = precision(settings, work)
     refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
@@ -292,14 +293,24 @@ def _judge(objective: Relu, held_out: Rows, units: Units) -> Callable[[Iterate],
     return lambda iterate: rows.value(_point(iterate.w, iterate.signs, objective))
 
 
-def refuse_if_too_large(widths: tuple[int, ...], budget: int) -> None:
+def refuse_if_too_large(widths: tuple[int, ...], budget: int, memory_limit: int) -> None:
     """Refuse sizes that cannot fit into this machine's memory, before anything is allocated."""
     needed = 48 * sum(widths[1:]) + 64 * budget
+    between = [one * two for one, two in pairwise(widths[1:])]
+    # A gradient between hidden layers is looked at whole, a block at a time.
+    needed = max(needed, 4 * max(between))
     present = machine_memory()
     if present is not None and needed > present:
+        hidden = f"{widths[1]:,}" if len(widths) == 3 else str(widths[1:-1])
         raise MemoryLimitError(
-            f"hidden={widths[1:-1]} and budget={budget:,} need at least {needed:,} bytes, but this machine "
+            f"hidden={hidden} and budget={budget:,} need at least {needed:,} bytes, but this machine "
             f"has {present:,}. Use a smaller hidden or budget."
+        )
+    each = 8 * (widths[0] + 1)
+    if each > memory_limit:
+        raise MemoryLimitError(
+            f"memory_limit={memory_limit:,} bytes, but one neuron with {widths[0]:,} inputs needs {each:,} "
+            "bytes of working memory. Raise memory_limit."
         )
 
 

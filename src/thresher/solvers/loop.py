@@ -239,8 +239,8 @@ def run(
                     best, lowest = iterate, badness
             if callback is not None and callback(history[-1], iterate):
                 status = CALLED_OFF
-            elif iterate.kept and iterate.exact and iterate.loss <= tol:
-                status = FITTED
+            elif iterate.kept and iterate.exact and iterate.loss <= tol and not _under_way(iterate):
+                status = iterate.status if iterate.status is RECOVERED else FITTED
             elif since >= patience:
                 status = STALLED
             else:
@@ -252,6 +252,11 @@ def run(
     if not best.kept or best.w.nonzeros == 0:
         best = solver.rescue(iterate)
     return Solution(best.w, best.signs, best.loss, status, history, objective)
+
+
+def _under_way(iterate: Iterate) -> bool:
+    """Say whether a solver that judges by scores is still searching: a candidate is not its answer yet."""
+    return iterate.score is not None and iterate.status is None
 
 
 def refuse_misfit(solver: Solver, objective: Any) -> None:
