@@ -45,22 +45,12 @@ class Cosines(Operator):
         for block in torch.arange(self.size).split(BLOCK):
             yield int(block[0]), self.columns(block).norm(dim=0)
 
-    def take(self, rows: np.ndarray) -> Cosines:
-        """Take some of the samples; only minibatches ask for it."""
-        return Cosines(self.times[torch.from_numpy(rows)], self.size)
 
-
-def main() -> None:
-    """Mix, sample, and find again."""
-    truth = SparseVector(
-        torch.tensor([17, 230, 771, 1404, 1999]), torch.tensor([1.0, -2.0, 0.5, 1.5, -1.0]).double(), 2000
-    )
+if __name__ == "__main__":
+    places, values = [17, 230, 771, 1404, 1999], [1.0, -2.0, 0.5, 1.5, -1.0]
+    truth = SparseVector(torch.tensor(places), torch.tensor(values).double(), 2000)
     A = Cosines(torch.from_numpy(np.random.default_rng(0).random(200)), truth.size)
     found = iht(A, A.forward(truth), budget=5)
     print(f"{A.rows} samples, {A.size:,} frequencies; found {found.w.indices.tolist()}")
     print(f"largest error of an amplitude: {float((found.w.to_dense() - truth.to_dense()).abs().max()):.0e}")
     print(found.status)
-
-
-if __name__ == "__main__":
-    main()
