@@ -87,10 +87,11 @@ class SparseMLP(Predictor):
         }
         ignored = [name for name, given in asked.items() if given and name not in solver.needs.options]
         if ignored:
+            layers = len(settings.hidden)
             raise ParameterError(
-                f"{' and '.join(ignored)} came, but {type(solver).__name__}, which solver={self.solver!r} "
-                f"stands for on a network of {len(settings.hidden)} hidden layers and {outputs} outputs, "
-                "cannot honour that. Leave it out, or use solver='auto'."
+                f"{' and '.join(ignored)} came, but {type(solver).__name__}, the solver of a network with "
+                f"{layers} hidden layer{'s' * (layers > 1)} and {outputs} output{'s' * (outputs > 1)}, cannot "
+                "honour that. Leave it out, or use solver='auto'."
             )
 
     def _train_part(self, rows: Rows, outputs: int, loss: Loss, settings: Settings) -> Trained:

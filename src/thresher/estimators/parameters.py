@@ -17,7 +17,7 @@ from thresher.solvers.auto import Tuning
 
 # What a regressor and a classifier can be asked to minimise, and what an object that says it must have.
 LOSSES = (("auto", "squared", "huber", "poisson"), ("auto", "logistic", "squared"))
-PARTS_OF_LOSS = ("link", "quadratic", "value", "slope", "scaled", "constant", "check")
+PARTS_OF_LOSS = ("name", "link", "quadratic", "value", "slope", "scaled", "constant", "check")
 
 UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 

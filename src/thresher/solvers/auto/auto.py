@@ -167,7 +167,8 @@ class Search:
         if known is not None:
             ways.insert(0, continued(known))
         for way in ways:
-            if self.tried and min(one.score for one in self.tried) <= self.tuning.judge.done:
+            explained = self.tried and min(one.score for one in self.tried) <= self.tuning.judge.done
+            if self.tried and (explained or self.passes >= self.solver.passes):
                 break
             for fold, judge in enumerate(judges):
                 for candidate in way(judge, budget, self.alphas, self.seed + fold, self.tuning):
