@@ -112,16 +112,19 @@ class Running:
     def jacobian(self, run: Pass) -> Tensor:  # (rows, outputs, held)
         """Give the derivative of every output with respect to every weight held, row by row."""
         rows, outputs = run.output.shape
-        out = torch.zeros(outputs, self.values.numel(), rows, dtype=run.output.dtype)
-        turned = [fed.T.contiguous() for fed in run.fed]
+        out = torch.empty(outputs, self.values.numel(), rows, dtype=run.output.dtype)
+        last = [block.last for block in self.blocks]
+        if self.layout.direct:
+            last[0] = max(last[0], last[-1])
+        turned = [fed[:, :columns].T.contiguous() for fed, columns in zip(run.fed, last, strict=False)]
         for output in range(outputs):
             slope = torch.zeros_like(run.output)
             slope[:, output] = 1
             for number, _, delta in self.deltas(run, slope):
                 if self.blocks[number].held:
                     layer = 0 if number == self.layout.layers else number
-                    part = self.blocks[number].derivatives(turned[layer], delta.T.contiguous())
-                    out[output, self.slices[number]] = part
+                    place = out[output, self.slices[number]]
+                    self.blocks[number].derivatives(turned[layer], delta.T.contiguous(), place)
         # In memory the rows of one weight are together, which is how products over rows are fastest.
         return out.permute(2, 0, 1)
 

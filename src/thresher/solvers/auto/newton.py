@@ -72,7 +72,8 @@ def _step(
         damped.diagonal().add_(damping * diagonal + floor)
         triangle, failed = torch.linalg.cholesky_ex(damped)
         if int(failed) == 0:
-            point = fit.point.with_values(w.values - torch.cholesky_solve(g[:, None], triangle)[:, 0])
+            step = torch.cholesky_solve(g[:, None], triangle)[:, 0]
+            point = fit.point.with_values(w.values - step.to(w.values.dtype))
             value = objective.value(point)
             if value < fit.value:
                 return Fit(point, value), max(tuning.least_damping, damping / 10)

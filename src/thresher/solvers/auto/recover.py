@@ -173,7 +173,7 @@ class _Search:
         order = np.random.default_rng([problem.seed, 1]).permutation(objective.data.rows)
         sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
         polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
-        self.sample = self._sample(exact.whole.data.take(sampled))
+        self.sample = self._sample(self.subset.part.data.take(sampled))
         targets, share = objective.data.targets[:, 0].double(), objective.data.share.double()
         mean = float(targets @ share)
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
@@ -189,8 +189,6 @@ class _Search:
 
     def _sample(self, data: Data) -> Relu:
         """Give the absolute-value form on some rows."""
-        if self.subset.features is not None:
-            data = data.only(self.subset.features)
         objective = absolute_objective(replace(self.subset.part, data=data))
         return replace(objective, data=objective.data.take(np.arange(data.rows)))
 
@@ -215,9 +213,9 @@ class _Search:
     def start(self) -> AbsoluteForm:
         """Make a wide student of small random neurons, with the linear part and folds that fit by themselves."""
         weights, signs = self._neurons(self.width, self.spread)
-        nothing = AbsoluteForm.of(self.sample, weights[:0].double(), signs[:0].double())
+        nothing = AbsoluteForm.of(self.sample, weights[:0], signs[:0])
         axes, _ = moves.refit(self.sample, nothing, 1, self.tuning, every_fold=True)
-        return replace(axes.to(weights.dtype), weights=weights, signs=signs)
+        return replace(axes, weights=weights, signs=signs)
 
     def _neurons(self, count: int, size: float) -> tuple[Tensor, Tensor]:
         """Draw small random neurons whose sum has about the given size, and their signs."""
@@ -265,7 +263,7 @@ class _Search:
             return True
         self.best = self._repaired(*self.best)
         self.residual = math.sqrt(2 * value)
-        self.narrow = self.best[0].to(student.weights.dtype) if self.best[1] < value else student
+        self.narrow = self.best[0] if self.best[1] < value else student
         return (yield from self._candidate(*self.best))
 
     def widened(self) -> AbsoluteForm:
@@ -284,11 +282,10 @@ class _Search:
 
     def _merged(self, form: AbsoluteForm) -> AbsoluteForm:
         compared = self._head(self.tuning.compared)
-        objective, point = form.to(torch.float64).held(compared)
+        objective, point = form.held(compared)
         tolerance = self.tuning.merged * 2 * objective.value(point)
         batch = compared.data.batch(slice(0, compared.data.rows))
-        merged = moves.merge(compared, form.to(torch.float64), batch, tolerance, self.tuning)
-        return merged.to(form.weights.dtype)
+        return moves.merge(compared, form, batch, tolerance, self.tuning)
 
     def _head(self, rows: int) -> Relu:
         """Give the first rows of the sample."""
@@ -301,7 +298,7 @@ class _Search:
         self.passes += self.sample.data.rows / self.problem.objective.data.rows
         numbers = form.nonzeros + 2 * form.inputs
         rows = self._head(max(tuning.fitted, int(tuning.fitted_each * numbers)))
-        return moves.shrink(rows, form.to(torch.float64), self.budget, tuning)
+        return moves.shrink(rows, form, self.budget, tuning)
 
     def _repaired(self, form: AbsoluteForm, value: float) -> tuple[AbsoluteForm, float]:
         """Admit a few more weights by gradient and eliminate again, while that helps."""
@@ -325,20 +322,21 @@ class _Search:
             return False
         network, fits = polish.relu(form, value)
         network = network.strongest(self.problem.hidden)
-        fit = polish.fit(network.at(polish.few)[1])
+        objective, point = network.at(polish.few)
+        fit = polish.fit(objective.layout, point)
         if not fits and not polish.explains(fit) and self.left > 0:
             # The sides cost more weights than there are: let training find the best compromise.
             trained = yield from self._compromise(network)
-            fit = min(fit, polish.fit(trained), key=lambda one: one.value)
+            fit = min(fit, polish.fit(objective.layout, trained), key=lambda one: one.value)
         found = polish.explains(fit)
         yield Progress("candidate", self.passes, fit.value, fit.nonzeros, form, fit, found)
         return found
 
     def _compromise(self, network: ReluForm) -> Generator[Progress, None, Point]:
         """Train a ReLU network while its weights fall to the budget."""
-        tuning, objective = self.tuning, self.subset.part
-        rate = tuning.compromise_rate * self.rate
-        point = network.at(objective)[1].to(objective.data.dtype)
+        tuning, rate = self.tuning, self.tuning.compromise_rate * self.rate
+        objective, point = network.at(self.subset.part)
+        point = point.to(objective.data.dtype)
         schedule = AdamSchedule(
             min(self.left, max(1.0, tuning.compromise * self.problem.passes)),
             rate,
