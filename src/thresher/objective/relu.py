@@ -16,8 +16,8 @@ from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
 
-# Numbers in one chunk of derivatives.
-CHUNK_NUMBERS = 2**22
+# Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
+GRAM_BLOCK = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,16 @@ class Running:
                     self.blocks[number].derivatives(turned[layer], delta.T.contiguous(), place)
         # In memory the rows of one weight are together, which is how products over rows are fastest.
         return out.permute(2, 0, 1)
+
+
+def _upper(J: Tensor) -> Tensor:
+    """Give the upper triangle of ``J J'``, and some of what is below it."""
+    size = len(J)
+    out = torch.zeros(size, size, dtype=J.dtype)
+    for first in range(0, size, GRAM_BLOCK):
+        part = slice(first, first + GRAM_BLOCK)
+        torch.mm(J[part], J[first:].T, out=out[part, first:])
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,10 +292,11 @@ class Relu:
             gradient = running.gradient(run, slope)
             scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt()[:, None, None]
             parts = scaled.float().permute(1, 2, 0) if rough else scaled.permute(1, 2, 0)
-            matrix = sum((part @ part.T for part in parts[1:]), parts[0] @ parts[0].T)
-            return matrix, gradient
+            return sum((_upper(part) for part in parts[1:]), _upper(parts[0])), gradient
 
-        H, g = self.data.total(each, outputs * point.w.nonzeros)
+        # Rows enough that adding up matrices costs less than making them.
+        H, g = self.data.total(each, outputs * point.w.nonzeros // 4)
+        H = H.triu_().add_(H.triu(1).T)
         if self.alpha:
             penalised = self.penalised(point.w.indices)
             H.diagonal().add_(self.alpha * penalised)

@@ -53,9 +53,9 @@ class Polish:
         """Neurons allowed."""
         return self.few.layout.widths[1]
 
-    def explains(self, fit: Fit) -> bool:
-        """Say whether a network is the one that was looked for."""
-        return 2 * fit.value < self.tuning.found * self.peak**2
+    def explains(self, fit: Fit, times: float = 1.0) -> bool:
+        """Say whether a network is the one that was looked for, or its error at most so many times as large."""
+        return 2 * fit.value < times * self.tuning.found * self.peak**2
 
     def relu(self, form: AbsoluteForm, value: float) -> tuple[ReluForm, bool]:
         """Choose sides at the finest tolerance whose network fits, or else the one that exceeds the least."""
@@ -105,8 +105,8 @@ class Polish:
         if fit.nonzeros > self.allowed:
             fit = shrink(few, fit, self.allowed, tuning.newton)
         fit = self._filled(few, refit(few, fit, tuning.polish_steps, tuning.newton))
-        explained = 2 * fit.value < tuning.explained * self.spread**2
-        whole = self._on_all(layout, fit, tuning.last_steps if explained else 0)
+        promising = self.explains(fit, tuning.explained)
+        whole = self._on_all(layout, fit, tuning.last_steps if promising else 0)
         if fit.nonzeros > self.budget and not self.explains(whole):
             # The extra output bias is for a network that is found.
             whole = self._on_all(layout, shrink(few, fit, self.budget, tuning.newton), 0)

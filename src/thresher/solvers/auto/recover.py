@@ -18,6 +18,7 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.data import Data
+from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto import moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
@@ -259,12 +260,13 @@ class _Search:
         tried = self._shrunk(student.prune(self.form, int(tuning.kept_last * budget)))
         if self.best is None or tried[1] < self.best[1]:
             self.best = tried
-        if (yield from self._candidate(*self.best)):
-            return True
         self.best = self._repaired(*self.best)
         self.residual = math.sqrt(2 * value)
         self.narrow = self.best[0] if self.best[1] < value else student
-        return (yield from self._candidate(*self.best))
+        found, misfit = yield from self._candidate(*self.best)
+        if not found and misfit is not None and self.left > 0:
+            found = yield from self._compromise(misfit)
+        return found
 
     def widened(self) -> AbsoluteForm:
         """Add small random neurons to the best student, and a little noise to every weight that is zero."""
@@ -305,8 +307,7 @@ class _Search:
         tuning = self.tuning
         count = max(tuning.repaired_least, int(tuning.repaired * self.budget))
         for _ in range(tuning.repairs):
-            # A tenth of what counts as found: elimination looks at some of the rows only.
-            if 2 * value < 0.1 * tuning.found * self.peak**2:
+            if 2 * value < tuning.repaired_to * tuning.found * self.peak**2:
                 break
             tried, after = self._shrunk(moves.grow(self.sample, form, count))
             better = after < tuning.repair_helps * value
@@ -315,28 +316,33 @@ class _Search:
                 break
         return form, value
 
-    def _candidate(self, form: AbsoluteForm, value: float) -> Generator[Progress, None, bool]:
-        """Give a student as a ReLU network if it is good enough; says whether the network was found."""
+    def _candidate(
+        self, form: AbsoluteForm, value: float
+    ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
+        """Give a student as a ReLU network if it is good enough.
+
+        Says whether the network was found; if not, and if the sides cost more weights than there are, gives
+        the network that holds too many.
+        """
         tuning, polish = self.tuning, self.polish
         if 2 * value > tuning.promising * self.spread**2 and self.left > tuning.patience * self.problem.passes:
-            return False
+            return False, None
         network, fits = polish.relu(form, value)
         network = network.strongest(self.problem.hidden)
         objective, point = network.at(polish.few)
-        fit = polish.fit(objective.layout, point)
-        if not fits and not polish.explains(fit) and self.left > 0:
-            # The sides cost more weights than there are: let training find the best compromise.
-            trained = yield from self._compromise(network)
-            fit = min(fit, polish.fit(objective.layout, trained), key=lambda one: one.value)
-        found = polish.explains(fit)
-        yield Progress("candidate", self.passes, fit.value, fit.nonzeros, form, fit, found)
-        return found
+        answer = self._polished(objective.layout, point)
+        yield answer
+        return answer.found, None if fits else network
 
-    def _compromise(self, network: ReluForm) -> Generator[Progress, None, Point]:
-        """Train a ReLU network while its weights fall to the budget."""
+    def _polished(self, layout: Layout, point: Point) -> Progress:
+        fit = self.polish.fit(layout, point)
+        found = self.polish.explains(fit)
+        return Progress("candidate", self.passes, fit.value, fit.nonzeros, fit=fit, found=found)
+
+    def _compromise(self, network: ReluForm) -> Generator[Progress, None, bool]:
+        """Train a ReLU network that holds too many weights while they fall to the budget."""
         tuning, rate = self.tuning, self.tuning.compromise_rate * self.rate
         objective, point = network.at(self.subset.part)
-        point = point.to(objective.data.dtype)
         schedule = AdamSchedule(
             min(self.left, max(1.0, tuning.compromise * self.problem.passes)),
             rate,
@@ -344,10 +350,13 @@ class _Search:
             warm_up=tuning.warm_up,
             budget=falling(point.w.nonzeros, self.budget, tuning.compromise_until),
         )
+        point = point.to(objective.data.dtype)
         for point, value, passes in train(objective, point, schedule, self.problem.batch, self.orders):
             self.passes += passes
             yield Progress("compromise", self.passes, value, point.w.nonzeros)
-        return point
+        answer = self._polished(objective.layout, point)
+        yield answer
+        return answer.found
 
 
 def _subset(objective: Relu, features: Tensor) -> Subset:
