@@ -90,8 +90,8 @@ class SparseMLP(Predictor):
             layers = len(settings.hidden)
             raise ParameterError(
                 f"{' and '.join(ignored)} came, but {type(solver).__name__}, the solver of a network with "
-                f"{layers} hidden layer{'s' * (layers > 1)} and {outputs} output{'s' * (outputs > 1)}, cannot "
-                "honour that. Leave it out, or use solver='auto'."
+                f"{layers} hidden layer{'s' * (layers > 1)} and {outputs} output{'s' * (outputs > 1)}, "
+                "cannot honour that. Leave it out, or use solver='auto'."
             )
 
     def _train_part(self, rows: Rows, outputs: int, loss: Loss, settings: Settings) -> Trained:

@@ -39,7 +39,8 @@ class Block:
         self.neuron, self.feature = neuron[self.inside], feature[self.inside]
         self.biased = neuron[self.outside]
         used, place = torch.unique(self.feature, return_inverse=True)
-        last = int(used[-1]) + 1 if used.numel() else 0
+        # All columns after these are without weights.
+        self.last = last = int(used[-1]) + 1 if used.numel() else 0
         # Gathering most columns costs more than multiplying with all of them up to the last that is used.
         self.used = used if 2 * used.numel() < last else None
         self.place = self.feature if self.used is None else place
@@ -156,16 +157,20 @@ class Block:
             inner[part] = (columns[:, self.place[part]] * delta[:, self.neuron[part]]).sum(0)
         return inner
 
-    def derivatives(self, fed: Tensor, delta: Tensor) -> Tensor:  # (held, rows)
-        """Give the derivative at every weight held for each row by itself.
+    def derivatives(self, fed: Tensor, delta: Tensor, out: Tensor) -> None:
+        """Write the derivative at every weight held for each row by itself, (held, rows).
 
-        `fed` and `delta` come transposed, (width, rows) and (neurons, rows): rows of memory are copied faster
+        `fed` and `delta` come transposed, (last, rows) and (neurons, rows): rows of memory are copied faster
         than columns.
         """
-        out = torch.empty(self.held, delta.shape[1], dtype=delta.dtype)
-        out[self.inside] = fed.index_select(0, self.feature).mul_(delta.index_select(0, self.neuron))
-        out[self.outside] = delta.index_select(0, self.biased)
-        return out
+        if self.outside.numel() == 0:
+            torch.index_select(fed, 0, self.feature, out=out)
+            out.mul_(delta.index_select(0, self.neuron))
+            return
+        if self.width:
+            inner = fed.index_select(0, self.feature).mul_(delta.index_select(0, self.neuron))
+            out.index_copy_(0, self.inside, inner)
+        out.index_copy_(0, self.outside, delta.index_select(0, self.biased))
 
     def back(self, delta: Tensor) -> Tensor:  # (rows, inputs)
         """Give the derivative with respect to what came in; `forward` comes first."""

@@ -17,8 +17,8 @@ from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
 
-# Numbers in one chunk of derivatives.
-CHUNK_NUMBERS = 2**22
+# Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
+GRAM_BLOCK = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +124,31 @@ class Running:
     def jacobian(self, run: Pass) -> Tensor:  # (rows, outputs, held)
         """Give the derivative of every output with respect to every weight held, row by row."""
         rows, outputs = run.output.shape
-        out = torch.zeros(outputs, self.values.numel(), rows, dtype=run.output.dtype)
-        turned = [fed.T.contiguous() for fed in run.fed]
+        out = torch.empty(outputs, self.values.numel(), rows, dtype=run.output.dtype)
+        last = [block.last for block in self.blocks]
+        if self.layout.direct:
+            last[0] = max(last[0], last[-1])
+        turned = [fed[:, :columns].T.contiguous() for fed, columns in zip(run.fed, last, strict=False)]
         for output in range(outputs):
             slope = torch.zeros_like(run.output)
             slope[:, output] = 1
             for number, _, delta in self.deltas(run, slope):
                 if self.blocks[number].held:
                     layer = 0 if number == self.layout.layers else number
-                    part = self.blocks[number].derivatives(turned[layer], delta.T.contiguous())
-                    out[output, self.slices[number]] = part
+                    place = out[output, self.slices[number]]
+                    self.blocks[number].derivatives(turned[layer], delta.T.contiguous(), place)
         # In memory the rows of one weight are together, which is how products over rows are fastest.
         return out.permute(2, 0, 1)
+
+
+def _upper(J: Tensor) -> Tensor:
+    """Give the upper triangle of ``J J'``, and some of what is below it."""
+    size = len(J)
+    out = torch.zeros(size, size, dtype=J.dtype)
+    for first in range(0, size, GRAM_BLOCK):
+        part = slice(first, first + GRAM_BLOCK)
+        torch.mm(J[part], J[first:].T, out=out[part, first:])
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,10 +313,11 @@ class Relu:
             gradient = running.gradient(run, slope)
             scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt()[:, None, None]
             parts = scaled.float().permute(1, 2, 0) if rough else scaled.permute(1, 2, 0)
-            matrix = sum((part @ part.T for part in parts[1:]), parts[0] @ parts[0].T)
-            return matrix, gradient
+            return sum((_upper(part) for part in parts[1:]), _upper(parts[0])), gradient
 
-        H, g = self.data.total(each, outputs * running.values.numel())
+        # Rows enough that adding up matrices costs less than making them.
+        H, g = self.data.total(each, outputs * running.values.numel() // 4)
+        H = H.triu_().add_(H.triu(1).T)
         if self.alpha:
             H.diagonal().add_(self.alpha * running.penalised)
             g += self.alpha * running.penalised * running.values.double()

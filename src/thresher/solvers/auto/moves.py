@@ -41,7 +41,8 @@ def eliminate(objective: Relu, form: AbsoluteForm, budget: int, tuning: RecoverT
     removed = newton.removal(H, least, free, count, tuning.newton.ridge, *limits)
     stays = torch.ones(w.nonzeros, dtype=torch.bool)
     stays[removed] = False
-    return form.read(objective.layout, point.with_values(least).keep(stays)).folded(whole)
+    refitted = point.with_values(least.to(w.values.dtype))
+    return form.read(objective.layout, refitted.keep(stays)).folded(whole)
 
 
 def shrink(

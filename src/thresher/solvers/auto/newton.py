@@ -74,7 +74,8 @@ def _step(
         damped.diagonal().add_(damping * diagonal + floor)
         triangle, failed = torch.linalg.cholesky_ex(damped)
         if int(failed) == 0:
-            trial = running.at(running.values - torch.cholesky_solve(g[:, None], triangle)[:, 0])
+            step = torch.cholesky_solve(g[:, None], triangle)[:, 0]
+            trial = running.at(running.values - step.to(running.values.dtype))
             lower = objective.value(trial)
             if lower < value:
                 return trial, lower, max(tuning.least_damping, damping / 10)

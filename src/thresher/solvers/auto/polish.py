@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from thresher.linear.vector import SparseVector
+from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
@@ -50,9 +53,9 @@ class Polish:
         """Neurons allowed."""
         return self.few.layout.widths[1]
 
-    def explains(self, fit: Fit) -> bool:
-        """Say whether a network is the one that was looked for."""
-        return 2 * fit.value < self.tuning.found * self.peak**2
+    def explains(self, fit: Fit, times: float = 1.0) -> bool:
+        """Say whether a network is the one that was looked for, or its error at most so many times as large."""
+        return 2 * fit.value < times * self.tuning.found * self.peak**2
 
     def relu(self, form: AbsoluteForm, value: float) -> tuple[ReluForm, bool]:
         """Choose sides at the finest tolerance whose network fits, or else the one that exceeds the least."""
@@ -77,47 +80,51 @@ class Polish:
     def _lit(self, network: ReluForm) -> ReluForm:
         """Drop neurons that are on for no row."""
         objective, point = network.at(self.few)
-        running, lit = objective.run(point), torch.zeros(objective.layout.widths[1], dtype=torch.bool)
+        running, lit = objective.run(point), torch.zeros(network.neurons, dtype=torch.bool)
         for batch in objective.data.chunks(network.neurons):
             lit |= (running.forward(batch.X).fed[1] > 0).any(0)
-        kept = lit[: network.neurons]
-        return replace(network, weights=network.weights[kept], signs=network.signs[kept])
+        return replace(network, weights=network.weights[lit], signs=network.signs[lit])
 
-    def fit(self, point: Point) -> Fit:
+    def fit(self, layout: Layout, point: Point) -> Fit:
         """Bring a network within the budget and refit it: on some rows, then on all if that explains those.
 
         Parameters
         ----------
+        layout : Layout
+            Places for the inputs that students use, and no more neurons than allowed.
         point : Point
-            A network on the inputs that students use, with no more than the neurons allowed.
+            A network there.
 
         Returns
         -------
         Fit
-            A network on all inputs, and the objective on all rows.
+            A network in the problem's own layout, and the objective on all rows.
         """
-        tuning, few = self.tuning, self.few
+        tuning, few = self.tuning, replace(self.few, layout=layout)
         fit = measured(few, point.to(torch.float64))
         if fit.nonzeros > self.allowed:
             fit = shrink(few, fit, self.allowed, tuning.newton)
-        fit = refit(few, fit, tuning.polish_steps, tuning.newton)
-        fit = self._filled(fit)
-        explained = 2 * fit.value < tuning.explained * self.spread**2
-        whole = self._on_all(fit)
-        if explained:
-            whole = refit(self.subset.whole, whole, tuning.last_steps, tuning.newton)
+        fit = self._filled(few, refit(few, fit, tuning.polish_steps, tuning.newton))
+        promising = self.explains(fit, tuning.explained)
+        whole = self._on_all(layout, fit, tuning.last_steps if promising else 0)
         if fit.nonzeros > self.budget and not self.explains(whole):
             # The extra output bias is for a network that is found.
-            whole = self._on_all(shrink(few, fit, self.budget, tuning.newton))
+            whole = self._on_all(layout, shrink(few, fit, self.budget, tuning.newton), 0)
         return whole
 
-    def _on_all(self, fit: Fit) -> Fit:
-        point = self.subset.lift(fit.point)
-        return Fit(point, self.subset.whole.value(point))
+    def _on_all(self, layout: Layout, fit: Fit, steps: int) -> Fit:
+        """Give a network its places among all inputs, and refit it on all rows."""
+        objective = self.subset.whole
+        # Empty neurons would be computed along.
+        wide = replace(layout, widths=(objective.layout.widths[0], *layout.widths[1:]))
+        small = replace(objective, layout=wide)
+        point = moved(fit.point, layout, wide, self.subset.features)
+        fit = refit(small, Fit(point, small.value(point)), steps, self.tuning.newton)
+        return Fit(moved(fit.point, wide, objective.layout, None), fit.value)
 
-    def _filled(self, fit: Fit) -> Fit:
+    def _filled(self, few: Relu, fit: Fit) -> Fit:
         """Spend what is left of the budget where the gradient is largest, if that saves much of the error."""
-        few, room = self.few, self.allowed - fit.nonzeros
+        room = self.allowed - fit.nonzeros
         if room <= 0 or self.explains(fit):
             return fit
         batch = few.data.batch(slice(0, few.data.rows))
@@ -129,6 +136,20 @@ class Polish:
             few, measured(few, fit.point.at(indices)), self.tuning.polish_steps, self.tuning.newton
         )
         return filled if filled.value < self.tuning.filled * fit.value else fit
+
+
+def moved(point: Point, here: Layout, there: Layout, features: Tensor | None) -> Point:
+    """Give a network its places in a layout with more inputs, of which it uses `features`, or more neurons."""
+    places = []
+    for block, part in enumerate(here.split(point.w.indices)):
+        neuron, feature = here.pairs(point.w.indices[part], block)
+        bias = feature == here.inputs[block]
+        if features is not None and block != here.layers - 1:
+            feature = features[feature.clamp(max=features.numel() - 1)]
+        places.append(there.position(block, neuron, torch.where(bias, there.inputs[block], feature)))
+    signs = torch.ones(there.widths[1], dtype=torch.float64)
+    signs[: here.widths[1]] = point.signs
+    return Point(SparseVector(torch.cat(places), point.w.values, there.size), signs)
 
 
 def polish_of(

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.data import Data
+from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto import moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
@@ -178,7 +179,7 @@ class _Search:
         order = np.random.default_rng([problem.seed, 1]).permutation(objective.data.rows)
         sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
         polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
-        self.sample = self._sample(exact.whole.data.take(sampled))
+        self.sample = self._sample(self.subset.part.data.take(sampled))
         targets, share = objective.data.targets[:, 0].double(), objective.data.share.double()
         mean = float(targets @ share)
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
@@ -194,8 +195,6 @@ class _Search:
 
     def _sample(self, data: Data) -> Relu:
         """Give the absolute-value form on some rows."""
-        if self.subset.features is not None:
-            data = data.only(self.subset.features)
         objective = absolute_objective(replace(self.subset.part, data=data))
         return replace(objective, data=objective.data.take(np.arange(data.rows)))
 
@@ -220,9 +219,9 @@ class _Search:
     def start(self) -> AbsoluteForm:
         """Make a wide student of small random neurons, with a linear part and folds that fit alone."""
         weights, signs = self._neurons(self.width, self.spread)
-        nothing = AbsoluteForm.of(self.sample, weights[:0].double(), signs[:0].double())
+        nothing = AbsoluteForm.of(self.sample, weights[:0], signs[:0])
         axes, _ = moves.refit(self.sample, nothing, 1, self.tuning, every_fold=True)
-        return replace(axes.to(weights.dtype), weights=weights, signs=signs)
+        return replace(axes, weights=weights, signs=signs)
 
     def _neurons(self, count: int, size: float) -> tuple[Tensor, Tensor]:
         """Draw small random neurons whose sum has about the given size, and their signs."""
@@ -266,12 +265,13 @@ class _Search:
         tried = self._shrunk(student.prune(self.form, int(tuning.kept_last * budget)))
         if self.best is None or tried[1] < self.best[1]:
             self.best = tried
-        if (yield from self._candidate(*self.best)):
-            return True
         self.best = self._repaired(*self.best)
         self.residual = math.sqrt(2 * value)
-        self.narrow = self.best[0].to(student.weights.dtype) if self.best[1] < value else student
-        return (yield from self._candidate(*self.best))
+        self.narrow = self.best[0] if self.best[1] < value else student
+        found, misfit = yield from self._candidate(*self.best)
+        if not found and misfit is not None and self.left > 0:
+            found = yield from self._compromise(misfit)
+        return found
 
     def widened(self) -> AbsoluteForm:
         """Add small random neurons to the best student, and a little noise to every weight that is zero."""
@@ -289,11 +289,10 @@ class _Search:
 
     def _merged(self, form: AbsoluteForm) -> AbsoluteForm:
         compared = self._head(self.tuning.compared)
-        objective, point = form.to(torch.float64).held(compared)
+        objective, point = form.held(compared)
         tolerance = self.tuning.merged * 2 * objective.value(point)
         batch = compared.data.batch(slice(0, compared.data.rows))
-        merged = moves.merge(compared, form.to(torch.float64), batch, tolerance, self.tuning)
-        return merged.to(form.weights.dtype)
+        return moves.merge(compared, form, batch, tolerance, self.tuning)
 
     def _head(self, rows: int) -> Relu:
         """Give the first rows of the sample."""
@@ -306,15 +305,14 @@ class _Search:
         self.passes += self.sample.data.rows / self.problem.objective.data.rows
         numbers = form.nonzeros + 2 * form.inputs
         rows = self._head(max(tuning.fitted, int(tuning.fitted_each * numbers)))
-        return moves.shrink(rows, form.to(torch.float64), self.budget, tuning)
+        return moves.shrink(rows, form, self.budget, tuning)
 
     def _repaired(self, form: AbsoluteForm, value: float) -> tuple[AbsoluteForm, float]:
         """Admit a few more weights by gradient and eliminate again, while that helps."""
         tuning = self.tuning
         count = max(tuning.repaired_least, int(tuning.repaired * self.budget))
         for _ in range(tuning.repairs):
-            # A tenth of what counts as found: elimination looks at some of the rows only.
-            if 2 * value < 0.1 * tuning.found * self.peak**2:
+            if 2 * value < tuning.repaired_to * tuning.found * self.peak**2:
                 break
             tried, after = self._shrunk(moves.grow(self.sample, form, count))
             better = after < tuning.repair_helps * value
@@ -323,30 +321,34 @@ class _Search:
                 break
         return form, value
 
-    def _candidate(self, form: AbsoluteForm, value: float) -> Generator[Progress, None, bool]:
-        """Give a student as a ReLU network if it is good enough; says whether the network was found."""
+    def _candidate(
+        self, form: AbsoluteForm, value: float
+    ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
+        """Give a student as a ReLU network if it is good enough.
+
+        Says whether the network was found; if not, and if the sides cost more weights than there are, gives
+        the network that holds too many.
+        """
         tuning, polish = self.tuning, self.polish
-        if (
-            2 * value > tuning.promising * self.spread**2
-            and self.left > tuning.patience * self.problem.passes
-        ):
-            return False
+        promising = 2 * value <= tuning.promising * self.spread**2
+        if not promising and self.left > tuning.patience * self.problem.passes:
+            return False, None
         network, fits = polish.relu(form, value)
         network = network.strongest(self.problem.hidden)
-        fit = polish.fit(network.at(polish.few)[1])
-        if not fits and not polish.explains(fit) and self.left > 0:
-            # The sides cost more weights than there are: let training find the best compromise.
-            trained = yield from self._compromise(network)
-            fit = min(fit, polish.fit(trained), key=lambda one: one.value)
-        found = polish.explains(fit)
-        yield Progress("candidate", self.passes, fit.value, fit.nonzeros, form, fit, found)
-        return found
+        objective, point = network.at(polish.few)
+        answer = self._polished(objective.layout, point)
+        yield answer
+        return answer.found, None if fits else network
 
-    def _compromise(self, network: ReluForm) -> Generator[Progress, None, Point]:
-        """Train a ReLU network while its weights fall to the budget."""
-        tuning, objective = self.tuning, self.subset.part
-        rate = tuning.compromise_rate * self.rate
-        point = network.at(objective)[1].to(objective.data.dtype)
+    def _polished(self, layout: Layout, point: Point) -> Progress:
+        fit = self.polish.fit(layout, point)
+        found = self.polish.explains(fit)
+        return Progress("candidate", self.passes, fit.value, fit.nonzeros, fit=fit, found=found)
+
+    def _compromise(self, network: ReluForm) -> Generator[Progress, None, bool]:
+        """Train a ReLU network that holds too many weights while they fall to the budget."""
+        tuning, rate = self.tuning, self.tuning.compromise_rate * self.rate
+        objective, point = network.at(self.subset.part)
         schedule = AdamSchedule(
             min(self.left, max(1.0, tuning.compromise * self.problem.passes)),
             rate,
@@ -354,11 +356,14 @@ class _Search:
             warm_up=tuning.warm_up,
             budget=falling(point.w.nonzeros, self.budget, tuning.compromise_until),
         )
+        point = point.to(objective.data.dtype)
         for trained, value, passes in train(objective, point, schedule, self.problem.batch, self.orders):
             point = trained
             self.passes += passes
             yield Progress("compromise", self.passes, value, point.w.nonzeros)
-        return point
+        answer = self._polished(objective.layout, point)
+        yield answer
+        return answer.found
 
 
 def _subset(objective: Relu, features: Tensor) -> Subset:

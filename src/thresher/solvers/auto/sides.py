@@ -51,10 +51,8 @@ class ReluForm:
         return ReluForm(self.weights[order], self.signs[order], self.direct, self.constant)
 
     def at(self, objective: Relu) -> tuple[Relu, Point]:
-        """Give an objective of a ReLU network with room for all neurons, and this one as a point of it."""
-        layout = objective.layout
-        hidden = max(layout.widths[1], self.neurons)
-        layout = replace(layout, widths=(layout.widths[0], hidden, 1))
+        """Give the objective with room for these neurons and no more, and this network as a point of it."""
+        layout = replace(objective.layout, widths=(objective.layout.widths[0], self.neurons, 1))
         neuron, feature = (self.weights != 0).nonzero(as_tuple=True)
         constant = layout.output_biases[(self.constant != 0).nonzero().flatten()]
         places = [layout.position(0, neuron, feature), constant]
@@ -63,10 +61,8 @@ class ReluForm:
             used = (self.direct != 0).nonzero().flatten()
             places.append(used + layout.offsets[2])
             values.append(self.direct[used])
-        signs = torch.ones(hidden, dtype=self.weights.dtype)
-        signs[: self.neurons] = self.signs
         w = SparseVector(torch.cat(places), torch.cat(values), layout.size)
-        return replace(objective, layout=layout), Point(w, signs)
+        return replace(objective, layout=layout), Point(w, self.signs)
 
 
 def to_relu(
