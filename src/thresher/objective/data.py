@@ -225,7 +225,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
     counts = share[few] / max(share[few].sum(), 1e-300)
     origin = np.zeros(d)
     if centred:
-        error = spread * np.sqrt(np.sum(np.square(share)))
+        error = spread / np.sqrt(rows if weight is None else weight.sum())
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
         for column in range(d):
             origin[column] = _common(some[:, column], counts, origin[column])

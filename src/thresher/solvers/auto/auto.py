@@ -104,7 +104,7 @@ class Search:
         fresh = known is None and not self.solver.incremental
         problem = self._problem()
         exact = fresh and may_be_exact(problem)
-        if exact and self.objective.data.rows >= self.tuning.judge.first * problem_size(problem):
+        if exact and self.objective.data.amount >= self.tuning.judge.first * problem_size(problem):
             if (yield from self._recovered(problem)):
                 return
             exact = False

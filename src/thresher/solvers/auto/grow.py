@@ -137,7 +137,7 @@ class _View:
             slope, bend = self.slope[:, output] * share, self.bend[:, output] * share
             steep = (X.T @ slope).abs() + ((X.square()).T @ slope).abs()
             for feature in torch.argsort(steep, descending=True, stable=True)[: tuning.features].tolist():
-                at, side, gain = _of_column(X[:, feature], slope, bend, tuning.kinks)
+                at, side, gain = _of_column(X[:, feature], slope, bend, share, tuning.kinks)
                 found.append((torch.full_like(at, feature), side, at, torch.full_like(at, output)))
                 gains.append(gain)
         gain = torch.cat(gains)
@@ -182,11 +182,13 @@ class _View:
 
 
 def _of_column(
-    x: Tensor, slope: Tensor, bend: Tensor, count: int
+    x: Tensor, slope: Tensor, bend: Tensor, share: Tensor, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:  # kinks, sides, gains
     """Give the gain of a kink at zero and at quantiles of a column, on either side, by cumulative sums."""
     ordered, order = x.sort()
-    cuts = torch.unique(ordered[torch.linspace(0, len(x) - 1, count + 2).long()[1:-1]])
+    shares = share[order].cumsum(0)
+    levels = torch.linspace(0, 1, count + 2, dtype=x.dtype)[1:-1] * shares[-1]
+    cuts = torch.unique(ordered[torch.searchsorted(shares, levels).clamp(max=len(x) - 1)])
     cuts = torch.unique(torch.cat([cuts, cuts.new_zeros(1)]))
     cuts = cuts[(cuts > ordered[0]) & (cuts < ordered[-1])]
     place = torch.searchsorted(ordered, cuts, right=True)

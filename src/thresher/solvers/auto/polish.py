@@ -54,7 +54,7 @@ class Polish:
         return self.few.layout.widths[1]
 
     def explains(self, fit: Fit, times: float = 1.0) -> bool:
-        """Say whether a network is the one that was looked for, or its error at most so many times as large."""
+        """Say whether a network is the one looked for, or its error at most so many times as large."""
         return 2 * fit.value < times * self.tuning.found * self.peak**2
 
     def relu(self, form: AbsoluteForm, value: float) -> tuple[ReluForm, bool]:
@@ -139,7 +139,7 @@ class Polish:
 
 
 def moved(point: Point, here: Layout, there: Layout, features: Tensor | None) -> Point:
-    """Give a network its places in a layout with more inputs, of which it uses `features`, or more neurons."""
+    """Give a network its places in a layout with more neurons, or inputs of which it uses `features`."""
     places = []
     for block, part in enumerate(here.split(point.w.indices)):
         neuron, feature = here.pairs(point.w.indices[part], block)
@@ -148,7 +148,8 @@ def moved(point: Point, here: Layout, there: Layout, features: Tensor | None) ->
             feature = features[feature.clamp(max=features.numel() - 1)]
         places.append(there.position(block, neuron, torch.where(bias, there.inputs[block], feature)))
     signs = torch.ones(there.widths[1], dtype=torch.float64)
-    signs[: here.widths[1]] = point.signs
+    if point.signs is not None:
+        signs[: here.widths[1]] = point.signs
     return Point(SparseVector(torch.cat(places), point.w.values, there.size), signs)
 
 

@@ -112,9 +112,9 @@ class RecoverTuning:
     # by less than this many times the mean error of one row: more is no accident.
     slack: float = 0.05
     no_accident: float = 20.0
-    # Repairs by growing: how many, the error that needs none (a share of what counts as found, above float32's
-    # rounding), the weights each admits (a share of the budget, and at least), and the share of the error that
-    # must be left for another to follow.
+    # Repairs by growing: how many, the error that needs none (a share of what counts as found, above what
+    # float32 rounds), the weights each admits (a share of the budget, and at least), and the share of the
+    # error that must be left for another to follow.
     repairs: int = 8
     repaired_to: float = 1e-3
     repaired: float = 0.1
@@ -144,8 +144,8 @@ class RecoverTuning:
     compromise_fall: float = 100.0
     compromise_until: float = 0.7
     # The last fit: rows at first (at least, and for each nonzero), steps on those and on all rows, the error
-    # (in errors that count as found) on some rows that makes all rows worth it, and the share of the error that
-    # weights must save to fill the budget.
+    # (in errors that count as found) on some rows that makes all rows worth it, and the share of the error
+    # that weights must save to fill the budget.
     polished: int = 6000
     polished_each: float = 6.0
     polish_steps: int = 8

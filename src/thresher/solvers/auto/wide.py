@@ -103,12 +103,12 @@ def _kinked(
     drawn = np.stack([random.choice(len(usable), fan, replace=False, p=chance) for _ in range(neurons)])
     feature = torch.from_numpy(usable[drawn])
     weights = torch.from_numpy(random.standard_normal((neurons, fan))) / (fan * neurons) ** 0.5
-    rows = random.integers(0, objective.data.rows, neurons)
+    # Kinks pass through points of the size of the data; which rows there are makes no difference.
+    through = torch.from_numpy(random.standard_normal((neurons, fan)))
     neuron = torch.arange(neurons)
     parts = [(layout.position(0, neuron[:, None], feature).view(-1), weights.view(-1))]
     if layout.bias:
-        seen = objective.data.batch(rows).X.double()
-        parts.append((layout.biases(0, neuron), -(seen.gather(1, feature) * weights).sum(1)))
+        parts.append((layout.biases(0, neuron), -(through * weights).sum(1)))
     if not layout.fused:
         outer = torch.from_numpy(random.standard_normal((outputs, neurons)))
         places = layout.position(1, torch.arange(outputs)[:, None], neuron)
