@@ -1,4 +1,4 @@
-"""ReLU networks written out in torch, for autograd to differentiate: the truth that fast products must meet."""
+"""ReLU networks written out in torch for autograd: the truth that fast products must meet."""
 
 from __future__ import annotations
 

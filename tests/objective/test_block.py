@@ -76,7 +76,7 @@ def test_products_are_those_of_the_dense_matrix(
     block = Block(layout, 0, indices, first)
     if storage == "sparse" and kind == "some":
         assert not block.dense
-    # The values of the second round are those of another block on the same support, and then changed in place.
+    # The second round has the values of another block on the same support.
     for values, here in ((first, block), (second, block.at(second))):
         matrix, constants = written(layout, indices, values)
         close(here.forward(fed), fed @ matrix + constants)
