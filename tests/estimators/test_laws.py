@@ -1,0 +1,87 @@
+"""Laws of a few numbers: found exactly, in any units, from either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from thresher import SparseMLPRegressor
+
+ROWS = 200
+
+
+def fitted(X: np.ndarray, y: np.ndarray, budget: int = 30) -> SparseMLPRegressor:
+    """Fit with the settings that all of these laws share."""
+    return SparseMLPRegressor(budget, 20, random_state=0).fit(X, y)
+
+
+def kelvin() -> tuple[np.ndarray, np.ndarray]:
+    """Degrees above freezing; a second column says nothing."""
+    X = np.random.default_rng(0).uniform(250, 310, (ROWS, 2))
+    return X, np.maximum(X[:, 0] - 273.15, 0)
+
+
+def years() -> tuple[np.ndarray, np.ndarray]:
+    """A tent over years."""
+    X = np.random.default_rng(0).integers(1950, 2020, (ROWS, 2)).astype(np.float64)
+    return X, 10 - np.abs(X[:, 0] - 1985)
+
+
+def cone() -> tuple[np.ndarray, np.ndarray]:
+    """A cone, which no network of ReLUs is."""
+    X = np.random.default_rng(0).standard_normal((ROWS, 2))
+    return X, 30 - 10 * np.hypot(X[:, 0], X[:, 1])
+
+
+Move = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+MOVES: dict[str, Move] = {
+    "as it is": lambda X, y: (X, y),
+    "mirrored": lambda X, y: (X, -y),
+    "shifted far": lambda X, y: (X + 1000 * X.std(0), y + 1e4),
+    "other units": lambda X, y: (X * [1.8, 1e-6] - [459.67, 0.0], 1e3 * y),
+}
+any_move = pytest.mark.parametrize("move", MOVES)
+
+
+@any_move
+def test_a_hinge_in_kelvin_is_found_exactly_in_any_units(move: str) -> None:
+    X, y = MOVES[move](*kelvin())
+    model = fitted(X, y)
+    assert model.score(X, y) == pytest.approx(1, abs=1e-12)
+    assert model.get_support().tolist() == [True, False]
+    # A weight and a bias, and the constant where the target has one.
+    assert model.nonzeros_ == 2 + (y.min() > 0)
+
+
+@any_move
+def test_a_tent_over_years_is_found_exactly_in_any_units(move: str) -> None:
+    X, y = MOVES[move](*years())
+    model = fitted(X, y)
+    assert model.score(X, y) == pytest.approx(1, abs=1e-12)
+    assert model.get_support().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("move", ["as it is", "mirrored", "shifted far"])
+def test_a_cone_is_fitted_equally_well_in_any_units(move: str) -> None:
+    X, y = MOVES[move](*cone())
+    model = fitted(X, y)
+    assert model.nonzeros_ <= 30
+    assert model.score(X, y) > 0.999
+
+
+def test_a_linear_law_costs_one_nonzero_for_each_input_and_is_written_so() -> None:
+    X = np.random.default_rng(0).standard_normal((ROWS, 2))
+    model = fitted(X, 2 * X[:, 0] - 3 * X[:, 1] + 1)
+    assert model.nonzeros_ == 3
+    assert model.network_.formula() == "y = 2*x0 - 3*x1 + 1"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_few_rows_name_only_the_input_that_matters(seed: int) -> None:
+    X = np.random.default_rng(seed).standard_normal((30, 5))
+    model = fitted(X, 2 * np.maximum(X[:, 0], 0) + 1)
+    assert np.flatnonzero(model.get_support()).tolist() == [0]
+    assert model.nonzeros_ == 2

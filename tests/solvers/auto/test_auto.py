@@ -1,0 +1,102 @@
+"""The default solver: within the budget always, the same bits again, and blind to the order of features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from dense import CASES, NetworkCase
+from problems import Watch
+
+from thresher import SparseMLPRegressor
+from thresher.objective.data import Data
+from thresher.objective.layout import Layout
+from thresher.objective.loss import SquaredError
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto import Auto
+from thresher.solvers.loop import Start, run
+
+kinds = pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if len(case.widths) > 2 and not case.absolute and case.bias and case.density < 1],
+    ids=str,
+)
+
+
+@kinds
+@pytest.mark.parametrize("budget", [1, 6])
+def test_what_may_be_handed_out_is_within_the_budget(case: NetworkCase, budget: int) -> None:
+    watch = Watch()
+    objective = case.objective(count=50)
+    solution = run(Auto(passes=2), objective, budget, max_iter=2, tol=-np.inf, callback=watch)
+    assert solution.w.nonzeros <= budget
+    assert all(iterate.w.nonzeros <= budget for iterate in watch.iterates if iterate.kept)
+    assert all(
+        iterate.kept or iterate.record["way"] in ("recovery", "training") for iterate in watch.iterates
+    )
+    point = Point(solution.w, solution.signs)
+    assert np.isfinite(objective.to(torch.float64).value(point))
+    assert solution.status.name == "finished"
+
+
+@pytest.mark.parametrize("case", [CASES[1], CASES[8], CASES[18]], ids=str)
+def test_the_same_seed_gives_the_same_bits(case: NetworkCase) -> None:
+    one, two = (run(Auto(passes=2, seed=4), case.objective(count=50), 6, max_iter=2) for _ in range(2))
+    assert torch.equal(one.w.indices, two.w.indices)
+    assert torch.equal(one.w.values, two.w.values)
+    assert [record["loss"] for record in one.history] == [record["loss"] for record in two.history]
+
+
+def hinges(order: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Give rows whose columns come in some order, and a law that does not know of it."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((150, 4))
+    y = np.maximum(X[:, 0] - 0.2, 0) - 2 * np.maximum(X[:, 2] + 0.4, 0)
+    return X[:, order], y
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
+def test_permuting_features_permutes_the_support(order: list[int]) -> None:
+    X, y = hinges(order)
+    model = SparseMLPRegressor(6, 4, random_state=0).fit(X, y)
+    assert {order[place] for place in np.flatnonzero(model.get_support())} == {0, 2}
+    assert model.score(X, y) == pytest.approx(1, abs=1e-9)
+
+
+def test_a_start_is_the_first_candidate_and_the_answer_is_no_worse() -> None:
+    X, y = hinges([0, 1, 2, 3])
+    layout = Layout((4, 4, 1), fused=True, direct=True)
+    data = Data(X, torch.from_numpy(y)[:, None], dtype=torch.float64)
+    objective = Relu(data, layout, SquaredError())
+    first = run(Auto(passes=20), objective, 6, max_iter=20)
+    watch = Watch()
+    again = run(
+        Auto(passes=5), objective, 6, start=Start(first.w, first.signs), max_iter=5, tol=-1, callback=watch
+    )
+    assert watch.records[0]["way"] == "start"
+    assert torch.equal(watch.iterates[0].w.indices, first.w.indices)
+    assert objective.value(Point(again.w, again.signs)) <= objective.value(Point(first.w, first.signs)) + 1e-9
+
+
+def test_an_incremental_run_trains_once_from_its_start() -> None:
+    X, y = hinges([0, 1, 2, 3])
+    layout = Layout((4, 4, 1), fused=True, direct=True)
+    objective = Relu(Data(X, torch.from_numpy(y)[:, None], dtype=torch.float64), layout, SquaredError())
+    solver = replace(Auto(passes=1), incremental=True)
+    solution = run(solver, objective, 6, max_iter=1)
+    assert {record["way"] for record in solution.history} == {"training"}
+    assert solution.w.nonzeros <= 6
+
+
+def test_every_way_and_its_score_is_told() -> None:
+    X, y = hinges([0, 1, 2, 3])
+    y = y + 0.1 * np.random.default_rng(1).standard_normal(150)
+    model = SparseMLPRegressor(6, 4, max_iter=60, random_state=0).fit(X, y)
+    ways = {record["way"] for record in model.history_}
+    assert {"linear", "growing", "pruning"} <= ways
+    for way in ("linear", "growing", "pruning"):
+        assert way in model.status_.advice
+    searched = [record for record in model.history_[:-1] if record["way"] != "recovery"]
+    assert all(np.isfinite(record["score"]) for record in searched)
