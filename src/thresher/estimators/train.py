@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from thresher.errors import DataError, MemoryLimitError, NoPathWarning, warn_user
+from thresher.errors import DataError, MemoryLimitError, NoPathWarning, ParameterError, warn_user
 from thresher.estimators.units import Units, from_network, to_layers
 from thresher.linear.budget import check_budget, keep_largest
 from thresher.linear.vector import SparseVector
@@ -157,12 +157,13 @@ def train(
             budget,
             start=None if start is None else _start(start, objective, units, budget, problem),
             max_iter=settings.max_iter,
-            tol=settings.tol * objective.value(_nothing(objective)),
+            tol=_tolerance(settings, objective),
             callback=None if callback is None else (lambda record, iterate: callback(in_raw_units(record))),
             keep="last" if settings.paper else "best",
             judge=None if held_out is None else _judge(objective, held_out, units),
             patience=settings.patience,
         )
+    _refuse_strange(solver, solution, problem, budget)
     history = [in_raw_units(record) for record in solution.history]
     point = _constant_if_cut_off(objective, _point(solution.w, solution.signs, objective), budget)
     layers, direct = to_layers(point, layout, units)
@@ -246,6 +247,33 @@ def _linear(objective: Relu, settings: Settings) -> Linear:
     return Linear(operator, data.targets[:, 0], objective.loss, data.weight, objective.alpha)
 
 
+def _tolerance(settings: Settings, objective: Relu) -> float:
+    """Give the loss that is low enough: a share of that of the zero network, where no loss is below zero."""
+    bounded = objective.loss.link != "log"
+    return settings.tol * objective.value(_nothing(objective)) if bounded else -math.inf
+
+
+def _refuse_strange(solver: Solver, solution: Solution, problem: Relu | Linear, budget: int) -> None:
+    """Refuse what a user's solver hands out if it does not fit the problem, naming the solver."""
+    w, signs, name = solution.w, solution.signs, type(solver).__name__
+    neurons = problem.layout.widths[-2] if problem.layout is not None else None
+    if w.size != problem.size:
+        raise ParameterError(
+            f"{name} handed out a vector of {w.size:,} places, but the problem has {problem.size:,}. Return "
+            "w with size=objective.size."
+        )
+    if solver.needs.kind == "relu" and not isinstance(solver, Auto) and w.nonzeros > budget:
+        raise ParameterError(
+            f"{name} handed out {w.nonzeros:,} weights, but budget={budget:,}. Mark iterates beyond the "
+            "budget with kept=False, and cut in rescue."
+        )
+    if signs is not None and neurons is not None and signs.numel() != neurons:
+        raise ParameterError(
+            f"{name} handed out {signs.numel():,} signs, but the last hidden layer has {neurons:,} neurons. "
+            "Give one sign for each."
+        )
+
+
 def _nothing(objective: Relu) -> Point:
     return _point(SparseVector.zeros(objective.size, objective.data.dtype), None, objective)
 
@@ -274,7 +302,7 @@ def _constant_if_cut_off(objective: Relu, point: Point, budget: int) -> Point:
     if reached or (layout.direct and parts[-1].stop > parts[-1].start):
         return point
     constant = objective.loss.constant(objective.data.targets, objective.data.share)
-    if float(objective.value(_nothing(objective))) > 0 and budget < layout.layers:
+    if not layout.direct and float(objective.value(_nothing(objective))) > 0:
         warn_user(
             f"no input reaches an output within budget={budget:,}, so the network is the best constant. A "
             f"path from an input to an output takes {layout.layers - int(layout.fused)} weights: raise the "
@@ -291,7 +319,8 @@ def _judge(objective: Relu, held_out: Rows, units: Units) -> Callable[[Iterate],
     """Judge iterates by the loss of their network on held-out rows."""
     data = _data(held_out, units, objective.data.dtype, objective.memory_limit)
     rows = replace(objective.on(data), alpha=0.0)
-    return lambda iterate: rows.value(_point(iterate.w, iterate.signs, objective))
+    dtype = objective.data.dtype
+    return lambda iterate: rows.value(_point(iterate.w, iterate.signs, objective).to(dtype))
 
 
 def refuse_if_too_large(widths: tuple[int, ...], budget: int, memory_limit: int) -> None:

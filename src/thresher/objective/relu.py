@@ -319,8 +319,9 @@ class Relu:
         H, g = self.data.total(each, outputs * running.values.numel() // 4)
         H = H.triu_().add_(H.triu(1).T)
         if self.alpha:
-            H.diagonal().add_(self.alpha * running.penalised)
-            g += self.alpha * running.penalised * running.values.double()
+            penalty = self.alpha * running.penalised.double()
+            H.diagonal().add_(penalty)
+            g += penalty * running.values.double()
         return H, g
 
     def closed(self, indices: Tensor) -> Tensor:

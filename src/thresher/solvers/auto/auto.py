@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 import torch
 
@@ -22,7 +23,7 @@ from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.recover import Problem, may_be_exact, problem_size, recover
 from thresher.solvers.auto.subset import Subset, subset_of
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import continued, grown, linear, pruned, under
+from thresher.solvers.auto.ways import constant, continued, grown, linear, pruned, under
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
@@ -153,30 +154,37 @@ class Search:
         rows = min(self.objective.data.rows, max(judge.rows, judge.rows_each * self.budget))
         count = max(wide.least, wide.inflation * self.budget)
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * rows
-        return work <= judge.work and self.budget <= judge.most
+        few = self.objective.layout.widths[-1] <= judge.outputs
+        return few and work <= judge.work and self.budget <= judge.most
 
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Search by Newton's method on rows of which some are held out."""
         whole, budget = self.subset.part.to(torch.float64), self.budget
         judges = judges_of(whole, budget, self.seed, self.tuning.judge)
-        ways: list[Way] = [pruned]
+        ways: list[Way] = [constant, pruned]
         if whole.layout.layers == 2:
-            ways.insert(0, grown)
+            ways.insert(1, grown)
         if whole.layout.direct and budget > int(whole.layout.bias):
-            ways.insert(0, linear)
+            ways.insert(1, linear)
         if known is not None:
             ways.insert(0, continued(known))
         for way in ways:
             explained = self.tried and min(one.score for one in self.tried) <= self.tuning.judge.done
             if self.tried and (explained or self.passes >= self.solver.passes):
                 break
-            for fold, judge in enumerate(judges):
-                for candidate in way(judge, budget, self.alphas, self.seed + fold, self.tuning):
-                    self.tried.append(candidate)
-                    self.passes += judge.share * self.tuning.judge.pass_share
-                    yield self._candidate(candidate)
-                    if self.passes >= self.solver.passes:
-                        break
+            # The folds go side by side, so that spent passes leave all of them equally far.
+            folds = [
+                way(judge, budget, self.alphas, self.seed + fold, self.tuning)
+                for fold, judge in enumerate(judges)
+            ]
+            for candidates in zip_longest(*folds):
+                for judge, candidate in zip(judges, candidates, strict=True):
+                    if candidate is not None:
+                        self.tried.append(candidate)
+                        self.passes += judge.share * self.tuning.judge.pass_share
+                        yield self._candidate(candidate)
+                if self.passes >= self.solver.passes:
+                    break
         return chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
 
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:

@@ -14,8 +14,8 @@ from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
 
 def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
-    for part in (_without_idle, _straightened):
-        trial = measured(objective, part(objective, fit.point))
+    for part in (_without_idle, _straightened, _merged):
+        trial = measured(objective, part(objective, fit.point, tuning))
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(fit.value, tuning):
             fit = trial
     fit = _trimmed(objective, fit, tuning, newton)
@@ -47,7 +47,7 @@ def _extremes(objective: Relu, point: Point) -> list[tuple[Tensor, Tensor]]:
     return extremes
 
 
-def _without_idle(objective: Relu, point: Point) -> Point:
+def _without_idle(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
     """Let go of neurons that are on for no row."""
     layout, indices = objective.layout, point.w.indices
     kept = torch.ones(indices.numel(), dtype=torch.bool)
@@ -57,7 +57,7 @@ def _without_idle(objective: Relu, point: Point) -> Point:
     return point.keep(kept)
 
 
-def _straightened(objective: Relu, point: Point) -> Point:
+def _straightened(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
     """Write neurons that are on for all rows as direct connections, where that costs no more."""
     layout, w = objective.layout, point.w
     if not layout.direct or layout.layers != 2 or not layout.bias:
@@ -92,6 +92,31 @@ def _straightened(objective: Relu, point: Point) -> Point:
     summed = torch.zeros(indices.numel(), dtype=values.dtype).index_add_(0, place, numbers)
     held = summed != 0
     return Point(SparseVector(indices[held], summed[held], w.size), point.signs)
+
+
+def _merged(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
+    """Add up neurons of one kink and one sign in a fused network: one neuron does what they do together."""
+    layout, w = objective.layout, point.w
+    if not layout.fused or layout.layers != 2:
+        return point
+    part = layout.split(w.indices)[0]
+    neuron, feature = layout.pairs(w.indices[part], 0)
+    live, row = neuron.unique(return_inverse=True)
+    used, column = feature.unique(return_inverse=True)
+    if live.numel() < 2 or live.numel() * used.numel() > 10**6:
+        return point
+    dense = torch.zeros(live.numel(), used.numel(), dtype=torch.float64)
+    dense[row, column] = w.values[part].double()
+    assert point.signs is not None
+    unit = dense / dense.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    alike = (unit @ unit.T > 1 - tuning.collinear) & (point.signs[live][:, None] == point.signs[live])
+    leader = alike.to(torch.int8).argmax(1)
+    summed = torch.zeros_like(dense).index_add_(0, leader, dense)
+    at, of = summed.nonzero(as_tuple=True)
+    places = torch.cat([layout.position(0, live[at], used[of]), w.indices[part.stop :]])
+    values = torch.cat([summed[at, of].to(w.values.dtype), w.values[part.stop :]])
+    places, order = places.sort()
+    return Point(SparseVector(places, values[order], w.size), point.signs)
 
 
 def _outer(objective: Relu, point: Point) -> Tensor:  # (hidden, outputs)

@@ -138,7 +138,8 @@ class Falling:
     def _tried(self) -> Batch:
         """Read the rows on which new places prove themselves."""
         data, tuning = self.objective.data, self.tuning
-        count = min(data.rows, max(self.batch, min(tuning.tried, tuning.tried_numbers // data.columns)))
+        widest = max(data.columns, *self.objective.layout.widths)
+        count = min(data.rows, max(self.batch, min(tuning.tried, tuning.tried_numbers // widest)))
         if count == data.rows:
             return data.batch(slice(0, data.rows))
         return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))

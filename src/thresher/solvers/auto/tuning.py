@@ -7,7 +7,9 @@ held out of MNIST's training set; never on test rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+
+from thresher.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -310,9 +312,11 @@ class JudgeTuning:
     # Different parts of the rows that are held out in turn, where there are fewer rows than this.
     folds: int = 2
     many: float = 3000.0
-    # Multiplications of one set of Newton's equations, and the largest budget, that small problems have.
+    # Multiplications of one set of Newton's equations, the largest budget and the most outputs that small
+    # problems have.
     work: float = 4e9
     most: int = 1500
+    outputs: int = 30
     # What a candidate counts of a pass over the rows that it was fitted on.
     pass_share: float = 0.5
 
@@ -324,6 +328,8 @@ class CleanTuning:
     # How much the objective may rise when something goes: a share of it, and a number at rounding level.
     share: float = 1e-7
     least: float = 1e-20
+    # Neurons whose directions differ by less than this are one.
+    collinear: float = 1e-6
     # Rounds of removal, Newton steps after each, and the most weights it is done for.
     rounds: int = 12
     steps: int = 6
@@ -343,3 +349,12 @@ class Tuning:
     subset: SubsetTuning = field(default_factory=SubsetTuning)
     judge: JudgeTuning = field(default_factory=JudgeTuning)
     clean: CleanTuning = field(default_factory=CleanTuning)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            kind = one.default_factory
+            if not isinstance(getattr(self, one.name), kind):  # type: ignore[arg-type]
+                came = type(getattr(self, one.name)).__name__
+                raise ParameterError(
+                    f"tuning: {one.name}={came}(...), but that phase takes a {kind.__name__}."  # type: ignore[union-attr]
+                )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from thresher.linear.budget import keep_largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.grow import grow
@@ -15,6 +16,21 @@ from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.tuning import JudgeTuning, Tuning
 from thresher.solvers.auto.wide import alternating, random_start
+
+
+def constant(
+    judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
+) -> Iterator[Candidate]:
+    """Give the best constant within the budget, which needs no input."""
+    part = under(judge.part, alphas[-1])
+    signs = alternating(part.layout)
+    best = torch.zeros(part.layout.widths[-1], dtype=torch.float64)
+    if not part.centred:
+        found = part.loss.constant(part.data.targets, part.data.share)
+        best[: found.numel()] = found
+    places = part.layout.output_biases
+    w = keep_largest(SparseVector(places, best[: places.numel()], part.size), budget)
+    yield judge.candidate("constant", measured(part, Point(w, signs)), alphas[-1], ("constant",))
 
 
 def linear(
