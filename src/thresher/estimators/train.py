@@ -302,10 +302,11 @@ def _constant_if_cut_off(objective: Relu, point: Point, budget: int) -> Point:
     if reached or (layout.direct and parts[-1].stop > parts[-1].start):
         return point
     constant = objective.loss.constant(objective.data.targets, objective.data.share)
-    if not layout.direct and float(objective.value(_nothing(objective))) > 0:
+    length = layout.layers - int(layout.fused)
+    if not layout.direct and length > 1 and float(objective.value(_nothing(objective))) > 0:
         warn_user(
             f"no input reaches an output within budget={budget:,}, so the network is the best constant. A "
-            f"path from an input to an output takes {layout.layers - int(layout.fused)} weights: raise the "
+            f"path from an input to an output takes {length} weights: raise the "
             "budget, or max_iter.",
             NoPathWarning,
         )

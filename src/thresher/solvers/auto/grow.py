@@ -56,8 +56,8 @@ def grow(objective: Relu, fit: Fit, count: int, tuning: GrowTuning) -> Fit:
     for length in tuning.lengths:
         grown = _admitted(objective, fit, parts, kinks[0], order[picks], length * values)
         if grown.value < fit.value:
-            break
-    return grown
+            return grown
+    return fit
 
 
 class _View:
@@ -129,15 +129,17 @@ class _View:
     def kinks(self, most: int, tuning: GrowTuning) -> tuple[Kinks, Tensor]:
         """Give the new neurons of one input that promise most, and what each alone would gain."""
         nothing = torch.zeros(0, dtype=torch.int64)
-        if self.free == 0 or not self.objective.layout.bias:
+        if self.free == 0:
             return Kinks(nothing, nothing.double(), nothing.double(), nothing), nothing.double()
         X, share = self.batch.X, self.batch.share
+        # Without biases all kinks are at zero.
+        count = tuning.kinks if self.objective.layout.bias else 0
         found, gains = [], []
         for output in range(self.slope.shape[1]):
             slope, bend = self.slope[:, output] * share, self.bend[:, output] * share
             steep = (X.T @ slope).abs() + ((X.square()).T @ slope).abs()
             for feature in torch.argsort(steep, descending=True, stable=True)[: tuning.features].tolist():
-                at, side, gain = _of_column(X[:, feature], slope, bend, share, tuning.kinks)
+                at, side, gain = _of_column(X[:, feature], slope, bend, share, count)
                 found.append((torch.full_like(at, feature), side, at, torch.full_like(at, output)))
                 gains.append(gain)
         gain = torch.cat(gains)

@@ -260,8 +260,8 @@ class LinearTuning:
     least: float = 3e-3
     # Steps at one penalty, the change of a weight (as a share of the largest) that ends them, and the
     # curvature that the first step assumes.
-    steps: int = 60
-    tolerance: float = 1e-3
+    steps: int = 40
+    tolerance: float = 3e-3
     curvature: float = 0.1
     # A network must score below this share of the best linear model's to be preferred to it.
     margin: float = 0.98
@@ -303,7 +303,7 @@ class JudgeTuning:
     exact_steps: int = 40
     # Exact recovery comes first where there are so many rows for each number it fits, and else where the best
     # score is below this.
-    first: float = 20.0
+    first: float = 10.0
     promising: float = 0.02
     # Sizes below the budget that are tried: each as a share of the one before, how many, and the least.
     ladder: float = 0.4
