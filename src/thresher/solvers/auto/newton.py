@@ -110,7 +110,7 @@ def removal(
         After those, more are removed while all removals together raise twice the objective by no more than
         `slack`, and no one of them by more than `each`.
     """
-    inverse = torch.cholesky_inverse(_factor(H, ridge))
+    inverse = inverse_of(H, ridge)
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
     removed: list[int] = []
     spent = 0.0
@@ -136,6 +136,11 @@ def removal(
 def solve(H: Tensor, g: Tensor, ridge: float) -> Tensor:
     """Give the whole Newton step, with a share `ridge` of its mean diagonal added to the curvature."""
     return torch.cholesky_solve(g[:, None], _factor(H, ridge))[:, 0]
+
+
+def inverse_of(H: Tensor, ridge: float) -> Tensor:
+    """Invert a curvature, with a share `ridge` of its mean diagonal added."""
+    return torch.cholesky_inverse(_factor(H, ridge))
 
 
 def _factor(H: Tensor, ridge: float) -> Tensor:

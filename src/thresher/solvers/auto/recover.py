@@ -9,7 +9,7 @@ widen the best student with small random neurons, train, cut down again.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,7 +20,7 @@ from thresher.linear.budget import largest
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
-from thresher.solvers.auto import moves
+from thresher.solvers.auto import moves, newton
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
 from thresher.solvers.auto.adam import AdamSchedule, falling, train
 from thresher.solvers.auto.newton import Fit
@@ -143,24 +143,43 @@ def recover(problem: Problem) -> Generator[Progress, None, bool]:
         Whether the network was found: the last candidate is then the answer.
     """
     search, tuning = _Search(problem), problem.tuning
-    wide = search.start()
-    worth = [pair for pair in tuning.stretches if pair[0] * search.unit >= tuning.shortest]
-    stretches = worth or list(tuning.stretches[-1:])
-    for number, (length, haste) in enumerate(stretches):
-        schedule = search.schedule(length, haste, tuning.fall * haste)
-        wide, value = yield from search.trained(wide, schedule, "wide")
-        last = number == len(stretches) - 1
-        if 2 * value > (tuning.unexplained if last else tuning.hopeless) * search.spread**2:
-            return False
-        if (2 * value < tuning.almost * search.spread**2 or last) and (
-            yield from search.attempt(wide, tuning.fixed_passes * length)
-        ):
-            return True
+    found = yield from _wide(search)
+    if found is None and search.signs:
+        # Neurons of one sign leave too much: try both, as long as that is better.
+        search.signs = 0
+        found = yield from _wide(search, [tuning.both_signs * value for value in search.values])
+    if found is not False:
+        return bool(found)
+    search.signs = 0
     cycle = (tuning.widen_passes + tuning.narrow_passes) * search.unit
     while search.left > tuning.left_alone * problem.passes + cycle:
         schedule = search.schedule(tuning.widen_passes, tuning.fixed_rate, tuning.fixed_fall)
         wide, _ = yield from search.trained(search.widened(), schedule, "wide")
         if (yield from search.attempt(wide, tuning.narrow_passes)):
+            return True
+    return False
+
+
+def _wide(search: _Search, most: Sequence[float] = ()) -> Generator[Progress, None, bool | None]:
+    """Train a wide student in stretches, and try to cut it down after each that leaves little.
+
+    Says whether the network was found; None where no network seems to be behind the targets, or where a
+    stretch, the first apart, leaves more than `most` of that stretch.
+    """
+    tuning, student = search.tuning, search.start()
+    worth = [pair for pair in tuning.stretches if pair[0] * search.unit >= tuning.shortest]
+    stretches = worth or list(tuning.stretches[-1:])
+    for number, (length, haste) in enumerate(stretches):
+        schedule = search.schedule(length, haste, tuning.fall * haste)
+        student, value = yield from search.trained(student, schedule, "wide")
+        search.values.append(value)
+        last, unexplained = number == len(stretches) - 1, 2 * value / search.spread**2
+        worse = 0 < number < len(most) and value > most[number]
+        if worse or unexplained > (tuning.unexplained if last else tuning.hopeless):
+            return None
+        if (unexplained < (tuning.early if search.cheap else tuning.almost) or last) and (
+            yield from search.attempt(student, tuning.fixed_passes * length)
+        ):
             return True
     return False
 
@@ -185,11 +204,13 @@ class _Search:
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
         self.peak = float(targets.abs().max()) or 1.0
         self.polish = polish_of(exact, polished, problem.budget, self.spread, self.peak, tuning)
-        self.negative = objective.centred or float(targets.min()) < 0
         # Passes that count as one: more where there are few rows, less where few passes are allowed.
         self.unit = min(max(1.0, tuning.unit_rows / objective.data.rows), tuning.unit_share * problem.passes)
         self.rate = tuning.rate * self.spread / math.sqrt(problem.budget)
         self.passes, self.residual = 0.0, 0.0
+        # Mean losses after each wide training.
+        self.values: list[float] = []
+        self.axes, self.signs = self._axes()
         self.best: tuple[AbsoluteForm, float] | None = None
         self.narrow: AbsoluteForm | None = None
 
@@ -216,20 +237,45 @@ class _Search:
         length = min(self.left, max(1.0, passes * self.unit))
         return AdamSchedule(length, first, first / fall, warm_up=tuning.warm_up, l1=l1 * tuning.l1)
 
+    @property
+    def cheap(self) -> bool:
+        """Whether an attempt costs so little that it may come early."""
+        tuning = self.tuning
+        numbers = tuning.kept_last * self.budget + self.form.layout.widths[0]
+        rows = min(self.sample.data.rows, max(tuning.fitted, tuning.fitted_each * numbers))
+        return rows * numbers**2 <= tuning.cheap
+
+    def _axes(self) -> tuple[AbsoluteForm, int]:
+        """Fit linear part and folds by themselves, and see from those which signs the neurons have.
+
+        A neuron bends the network the same way along all its inputs. If every input that bends it for certain
+        does so upwards, neurons are taken to be added, +1; if all do so downwards, subtracted, -1; else 0.
+        """
+        dtype, layout = self.form.data.dtype, self.form.layout
+        nothing = torch.zeros(0, layout.widths[0] // 2 + int(layout.bias), dtype=dtype)
+        form = AbsoluteForm.of(self.sample, nothing, nothing[:, 0])
+        form, value = moves.refit(self.sample, form, 1, self.tuning, every_fold=True)
+        objective, point = form.held(self.sample, every_fold=True)
+        H, _ = objective.curvature(point)
+        inverse = newton.inverse_of(H, self.tuning.newton.ridge).diagonal()
+        fold = counted(objective.layout, point.w.indices)
+        size = point.w.values[fold].double() / (2 * value / self.sample.data.rows * inverse[fold]).sqrt()
+        # The largest of so many standard normal numbers is about this.
+        certain = self.tuning.certain + math.sqrt(2 * math.log(max(1, size.numel())))
+        return form, int((size > certain).any()) - int((size < -certain).any())
+
     def start(self) -> AbsoluteForm:
         """Make a wide student of small random neurons, with a linear part and folds that fit alone."""
         weights, signs = self._neurons(self.width, self.spread)
-        nothing = AbsoluteForm.of(self.sample, weights[:0], signs[:0])
-        axes, _ = moves.refit(self.sample, nothing, 1, self.tuning, every_fold=True)
-        return replace(axes, weights=weights, signs=signs)
+        return replace(self.axes, weights=weights, signs=signs)
 
     def _neurons(self, count: int, size: float) -> tuple[Tensor, Tensor]:
         """Draw small random neurons whose sum has about the given size, and their signs."""
         inputs, bias = self.form.layout.widths[0] // 2, int(self.form.layout.bias)
         weights = self._noise(count, inputs + bias)
         weights *= self.tuning.start * size / math.sqrt(weights.numel())
-        signs = torch.ones(count, dtype=weights.dtype)
-        if self.negative:
+        signs = torch.full((count,), self.signs or 1.0, dtype=weights.dtype)
+        if not self.signs:
             signs[1::2] = -1
         return weights, signs
 

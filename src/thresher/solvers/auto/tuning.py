@@ -65,6 +65,10 @@ class RecoverTuning:
     # Inputs of a feature subset at least, and the neurons that each should then have weights for at most.
     inputs: int = 16
     neurons_each: int = 128
+    # Standard errors beyond the largest accident at which a fold tells that neurons are added or subtracted;
+    # the share of the loss that neurons of both signs must leave after a training, where one sign failed.
+    certain: float = 0.3
+    both_signs: float = 0.9
     # Root mean square of the sum of all neurons at the start, as a share of the targets' spread.
     start: float = 0.25
     # Adam's step in units of a typical weight, the factor by which it falls, the L1 share, the warm-up steps.
@@ -80,9 +84,12 @@ class RecoverTuning:
     unit_rows: float = 5000.0
     unit_share: float = 0.01
     # A wide student that leaves more than `hopeless`, or `unexplained` after its last training, is not
-    # looking at an exact network. Less than `almost` is worth an attempt, less than `promising` a candidate.
+    # looking at an exact network. Less than `almost` is worth an attempt, or less than `early` where one is
+    # `cheap`: so many multiplications for Newton's equations. Less than `promising` is worth a candidate.
     hopeless: float = 0.3
     unexplained: float = 3e-2
+    early: float = 5e-2
+    cheap: float = 2e9
     almost: float = 1e-3
     promising: float = 1e-5
     # The error at which a network is found, as a share of the largest target squared: 110 dB.
