@@ -67,12 +67,12 @@ def test_a_folder_that_cannot_be_written_fails_at_once(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_demonstration_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.solvers.search import Search
+    from thresher.solvers.auto import Auto
 
-    def interrupted(self: Search, iterate: object) -> object:
+    def interrupted(self: Auto, iterate: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "step", interrupted)
+    monkeypatch.setattr(Auto, "step", interrupted)
     result = invoke("--out", str(tmp_path))
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr

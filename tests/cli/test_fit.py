@@ -168,12 +168,12 @@ def test_quiet_is_quiet(houses: Path, tmp_path: Path) -> None:
 def test_an_interrupted_fit_writes_nothing(
     houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from thresher.solvers.search import Search
+    from thresher.solvers.auto import Auto
 
-    def interrupted(self: Search, iterate: object) -> object:
+    def interrupted(self: Auto, iterate: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Search, "step", interrupted)
+    monkeypatch.setattr(Auto, "step", interrupted)
     result = invoke(houses, "--target", "price", *QUICK, "--out", tmp_path / "m.thresher")
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr

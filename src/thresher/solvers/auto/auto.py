@@ -131,7 +131,7 @@ class Search:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)
             elif progress.found:
                 exact = replace(self.objective.to(torch.float64), alpha=0.0)
-                fit = through_zero(exact, progress.fit, self.tuning.clean)
+                fit = through_zero(exact, progress.fit, self.tuning.clean, self.tuning.clean.accident)
                 if raw_nonzeros(exact, fit.point) <= self.budget:
                     answer = self._iterate(fit.point, fit.value, "recovery", score=-math.inf)
                     yield replace(answer, status=RECOVERED)
@@ -161,6 +161,8 @@ class Search:
         """Search by Newton's method on rows of which some are held out."""
         whole, budget = self.subset.part.to(torch.float64), self.budget
         judges = judges_of(whole, budget, self.seed, self.tuning.judge)
+        # Exact recovery has had its own passes.
+        limit = self.passes + self.solver.passes
         ways: list[Way] = [constant, pruned]
         if whole.layout.layers == 2:
             ways.insert(1, grown)
@@ -170,7 +172,7 @@ class Search:
             ways.insert(0, continued(known))
         for way in ways:
             explained = self.tried and min(one.score for one in self.tried) <= self.tuning.judge.done
-            if self.tried and (explained or self.passes >= self.solver.passes):
+            if self.tried and (explained or self.passes >= limit):
                 break
             # The folds go side by side, so that spent passes leave all of them equally far.
             folds = [
@@ -183,7 +185,7 @@ class Search:
                         self.tried.append(candidate)
                         self.passes += judge.share * self.tuning.judge.pass_share
                         yield self._candidate(candidate)
-                if self.passes >= self.solver.passes:
+                if self.passes >= limit:
                     break
         return chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
 

@@ -153,16 +153,22 @@ def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
     return fit
 
 
-def through_zero(objective: Relu, fit: Fit, tuning: CleanTuning) -> Fit:
-    """Set biases to what is zero in raw units, where that costs nothing."""
+def through_zero(objective: Relu, fit: Fit, tuning: CleanTuning, accident: float = 0.0) -> Fit:
+    """Set biases to what is zero in raw units, where that costs nothing.
+
+    With `accident`, what it costs may be so many times the mean loss of one row, which is what a number that
+    means nothing gains by fitting rounding.
+    """
+    free = fit.value * (1 + accident / objective.data.amount)
     places, zeros = objective.raw_biases(fit.point)
     w = fit.point.w
     for place, zero in zip(places.tolist(), zeros.tolist(), strict=True):
         values = w.values.clone()
         values[torch.searchsorted(w.indices, place)] = zero
         point = fit.point.with_values(values)
-        if objective.value(point) <= _allowed(fit.value, tuning):
-            fit = Fit(point, objective.value(point))
+        value = objective.value(point)
+        if value <= max(free, _allowed(fit.value, tuning)):
+            fit = Fit(point, value)
             w = fit.point.w
     return fit
 

@@ -298,7 +298,7 @@ class JudgeTuning:
     rows: int = 5000
     # Scores within so many standard errors of the best, row by row, count as equal: then the strongest
     # penalty wins, and the fewest nonzeros.
-    errors: float = 0.5
+    errors: float = 0.2
     # Penalties that are tried where the user leaves it open, beside a sum over rows, in units of the target.
     squared: tuple[float, ...] = (0.01, 0.5, 10.0)
     classes: tuple[float, ...] = (0.1, 1.0, 10.0)
@@ -323,7 +323,7 @@ class JudgeTuning:
     # problems have.
     work: float = 4e9
     most: int = 1500
-    outputs: int = 30
+    outputs: int = 4
     # What a candidate counts of a pass over the rows that it was fitted on.
     pass_share: float = 0.5
 
@@ -335,6 +335,8 @@ class CleanTuning:
     # How much the objective may rise when something goes: a share of it, and a number at rounding level.
     share: float = 1e-7
     least: float = 1e-20
+    # What a bias that means nothing may gain by fitting rounding, in mean losses of one row.
+    accident: float = 20.0
     # Neurons whose directions differ by less than this are one.
     collinear: float = 1e-6
     # Rounds of removal, Newton steps after each, and the most weights it is done for.
