@@ -171,7 +171,9 @@ class Search:
         if known is not None:
             ways.insert(0, continued(known))
         for way in ways:
-            explained = self.tried and min(one.score for one in self.tried) <= self.tuning.judge.done
+            least = min((one.score for one in self.tried), default=math.inf)
+            # Other losses have no level that means an exact fit.
+            explained = whole.loss.quadratic and least <= self.tuning.judge.done
             if self.tried and (explained or self.passes >= limit):
                 break
             # The folds go side by side, so that spent passes leave all of them equally far.
@@ -226,7 +228,8 @@ class Search:
             else:
                 fit = Fit(fit.point, objective.value(fit.point))
                 fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
-            if best.score <= tuning.judge.exact and self.solver.alpha is None:
+            explained = objective.loss.quadratic and best.score <= tuning.judge.exact
+            if explained and self.solver.alpha is None:
                 # The targets can be explained: no penalty is to stand in the way of the last digit.
                 objective = under(whole, 0.0)
                 fit = Fit(fit.point, objective.value(fit.point))

@@ -105,7 +105,7 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     shares = torch.cat([one.shares for one in full[0]]) / most
     scores = [float((loss * shares).sum()) for loss in losses]
     weighed = [
-        score * (margin if group[0].way == "linear" else 1.0)
+        score - (1 - margin) * abs(score) * (group[0].way == "linear")
         for score, group in zip(scores, full, strict=True)
     ]
     best = min(range(len(full)), key=lambda number: weighed[number])
