@@ -232,8 +232,8 @@ def _objective(
 
 def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:
     y = rows.y if rows.y.dtype.kind in "iu" else (rows.y - units.middle) / units.spread
-    weight = None if rows.weight is None else torch.from_numpy(rows.weight)
-    return Data(rows.X, torch.from_numpy(y), weight, units.columns, dtype, memory_limit)
+    weight = None if rows.weight is None else torch.tensor(rows.weight)
+    return Data(rows.X, torch.tensor(y), weight, units.columns, dtype, memory_limit)
 
 
 def _linear(objective: Relu, settings: Settings) -> Linear:
