@@ -110,7 +110,7 @@ def test_budget_and_width_are_never_exceeded(
 def test_a_bias_counts_against_the_budget(Estimator: Any, solver: Any) -> None:
     X, y = data(Estimator)
     model = small(Estimator, solver=solver, bias=True, budget=5).fit(X, y)
-    weights = np.count_nonzero(model.coefs_[0])
+    weights = np.count_nonzero(model.coefs_[0]) + np.count_nonzero(model.direct_coef_)
     biases = sum(np.count_nonzero(part) for part in model.intercepts_)
     assert model.nonzeros_ == weights + biases <= 5
 
@@ -124,10 +124,9 @@ def test_a_constant_costs_one_weight() -> None:
 @both
 def test_more_budget_never_fits_much_worse(Estimator: Any) -> None:
     X, y = data(Estimator, rows=400)
-    losses = [small(Estimator, budget=budget, max_iter=60).fit(X, y).loss_ for budget in (1, 3, 8, 20)]
-    # The first is a squared error in a classifier, where one weight leaves none for a bias.
-    assert losses[2] <= losses[1]
-    assert losses[3] <= 1.02 * losses[2]
+    scores = [small(Estimator, budget=budget, max_iter=60).fit(X, y).score(X, y) for budget in (3, 8, 20)]
+    assert scores[1] >= scores[0] - 0.05
+    assert scores[2] >= scores[1] - 0.05
 
 
 # Any sign, any structure.
