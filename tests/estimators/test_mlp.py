@@ -96,7 +96,8 @@ def test_budget_and_width_are_never_exceeded(
     model = Estimator(budget, hidden, bias=bias, solver=solver, max_iter=max_iter, random_state=seed).fit(
         X, y
     )
-    counted = sum(np.count_nonzero(part) for part in (model.coefs_[0], *model.intercepts_))
+    parts = (model.coefs_[0], model.direct_coef_, *model.intercepts_)
+    counted = sum(np.count_nonzero(part) for part in parts)
     assert model.nonzeros_ == counted <= budget
     assert set(np.unique(model.coefs_[1])) <= {-1.0, 0.0, 1.0}
     assert model.network_.live_neurons[0] <= hidden
