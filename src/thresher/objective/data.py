@@ -104,6 +104,7 @@ class Data:
         far = columns is not None and bool((np.abs(columns.origin) > FAR * columns.scale).any())
         self.near = not far or dtype is torch.float64
         self._copy: Tensor | None = None
+        self._whole: Batch | None = None
 
     def take(self, rows: np.ndarray) -> Data:
         """Give the data of some rows."""
@@ -138,8 +139,15 @@ class Data:
 
     def chunks(self, width: int) -> Iterator[Batch]:
         """Read all rows in their order, so many at a time that `width` numbers for each stay in cache."""
-        for start, stop in self._spans(width):
-            yield self.batch(slice(start, stop))
+        size = self.chunk_rows(width)
+        if size >= self.rows and self._fits():
+            # The same object every time, so that who has seen it knows it again.
+            if self._whole is None:
+                self._whole = self.batch(slice(0, self.rows))
+            yield self._whole
+            return
+        for start in range(0, self.rows, size):
+            yield self.batch(slice(start, min(start + size, self.rows)))
 
     def total(self, each: Callable[[Batch], tuple[Tensor, ...]], width: int = 1) -> tuple[Tensor, ...]:
         """Add up what a function gives for the rows of one chunk after another, in float64."""

@@ -114,7 +114,7 @@ class Search:
         else:
             best = yield from self._large(known)
         near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
-        if exact and near and (yield from self._recovered(problem)):
+        if exact and near and (yield from self._recovered(problem, best.score)):
             return
         yield self._answer(best)
 
@@ -122,10 +122,10 @@ class Search:
         batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
         return Problem(self.objective, self.budget, self.solver.passes, batch, self.seed, self.tuning.recover)
 
-    def _recovered(self, problem: Problem) -> Generator[Iterate, None, bool]:
+    def _recovered(self, problem: Problem, rival: float = math.inf) -> Generator[Iterate, None, bool]:
         """Try exact recovery; says whether it succeeded."""
         before = self.passes
-        for progress in recover(problem):
+        for progress in recover(problem, rival):
             self.passes = before + progress.passes
             if progress.fit is None:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)

@@ -137,8 +137,8 @@ def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
         if fit.nonzeros == 0 or fit.nonzeros > tuning.most or not bool(free.any()):
             break
         H, _ = objective.curvature(fit.point)
-        count = max(1, int(free.sum()) // 4)
-        order = removal(H, fit.point.w.values.double(), free, count, newton.ridge * 1e-3)
+        slack = 2 * tuning.promised * (_allowed(fit.value, tuning) - fit.value)
+        order = removal(H, fit.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)
         while order.numel():
             stays = torch.ones(fit.nonzeros, dtype=torch.bool)
             stays[order] = False

@@ -56,7 +56,7 @@ class Candidate:
     @property
     def key(self) -> tuple[Any, ...]:
         """The settings that led to it, the same for every fold."""
-        return (self.way, self.alpha, *self.place)
+        return (self.way, *self.place)
 
 
 @dataclass(frozen=True, eq=False)

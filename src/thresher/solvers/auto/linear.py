@@ -7,7 +7,8 @@ proximal gradient steps (FISTA of Beck and Teboulle), for any loss and any numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -34,16 +35,23 @@ class Model:
         return int((self.weights != 0).sum())
 
 
+# From a model to its mean loss, and the slopes of that with respect to weights and constants.
+Sums = Callable[[Model], tuple[float, Tensor, Tensor]]
+
+
 def l1_path(objective: Relu, most: int, tuning: LinearTuning) -> Iterator[Model]:
-    """Fit at falling penalties, while there are no more than `most` weights."""
-    model = _empty(objective)
-    _, slope, _ = _sums(objective, model)
-    penalty = strongest = float(slope.abs().max())
-    while penalty > tuning.least * strongest:
-        penalty *= tuning.fall
-        model = l1_fit(objective, penalty, model, tuning)
-        if model.nonzeros > most:
-            return
+    """Fit at falling penalties, while there are no more than `most` weights; the last steps are shorter."""
+    sums, model = _sums_of(objective), _empty(objective)
+    penalty = strongest = float(sums(model)[1].abs().max())
+    fall, halvings = tuning.fall, tuning.halvings
+    while penalty * fall > tuning.least * strongest:
+        trial = _fitted(objective, sums, penalty * fall, model, tuning)
+        if trial.nonzeros > most:
+            if halvings == 0:
+                return
+            fall, halvings = fall**0.5, halvings - 1
+            continue
+        model, penalty = trial, penalty * fall
         if model.nonzeros:
             yield model
 
@@ -51,17 +59,21 @@ def l1_path(objective: Relu, most: int, tuning: LinearTuning) -> Iterator[Model]
 def l1_fit(objective: Relu, penalty: float, start: Model | None, tuning: LinearTuning) -> Model:
     """Fit at one penalty, from another model or from nothing."""
     model = _empty(objective) if start is None else start
+    return _fitted(objective, _sums_of(objective), penalty, model, tuning)
+
+
+def _fitted(objective: Relu, sums: Sums, penalty: float, model: Model, tuning: LinearTuning) -> Model:
     now, momentum, curvature = model, 1.0, tuning.curvature
-    value, _, _ = _sums(objective, now)
+    value = math.inf
     for _ in range(tuning.steps):
-        at, slope, constant_slope = _sums(objective, now)
+        at, slope, constant_slope = sums(now)
         while True:
             step = 1 / curvature
             weights = torch.nn.functional.softshrink(now.weights - step * slope, step * penalty)
             constant = now.constant - step * constant_slope * float(objective.layout.bias)
             trial = Model(weights, constant, penalty)
             moved = trial.weights - now.weights, trial.constant - now.constant
-            ahead = _sums(objective, trial)[0]
+            ahead = sums(trial)[0]
             linear = float((slope * moved[0]).sum() + (constant_slope * moved[1]).sum())
             square = float(moved[0].square().sum() + moved[1].square().sum())
             if ahead <= at + linear + 0.5 * curvature * square + 1e-12 * abs(at):
@@ -112,8 +124,15 @@ def _empty(objective: Relu) -> Model:
     return Model(torch.zeros(inputs, outputs, dtype=torch.float64), constant, float("inf"))
 
 
-def _sums(objective: Relu, model: Model) -> tuple[float, Tensor, Tensor]:
-    """Give the mean loss, and its slopes with respect to weights and constants."""
+def _sums_of(objective: Relu) -> Sums:
+    """Give what measures a model: the mean loss, and its slopes with respect to weights and constants."""
+    data = objective.data
+    if objective.loss.quadratic and data.columns <= data.rows:
+        return _of_moments(objective)
+    return lambda model: _of_rows(objective, model)
+
+
+def _of_rows(objective: Relu, model: Model) -> tuple[float, Tensor, Tensor]:
     dtype = objective.data.dtype
     used = (model.weights != 0).any(1).nonzero().flatten()
     weights, constant = model.weights[used].to(dtype), model.constant.to(dtype)
@@ -126,3 +145,26 @@ def _sums(objective: Relu, model: Model) -> tuple[float, Tensor, Tensor]:
 
     value, slopes, constants = objective.data.total(each)
     return float(value), slopes, constants
+
+
+def _of_moments(objective: Relu) -> Sums:
+    """Read the rows once: of a second-order loss, sums of products are all there is to know."""
+    nothing = _empty(objective)
+    start, slope, constant_slope = _of_rows(objective, nothing)
+    origin = torch.cat([nothing.weights, nothing.constant[None]])
+    slopes = torch.cat([slope, constant_slope[None]])
+
+    def each(batch: Batch) -> tuple[Tensor, ...]:
+        X = torch.nn.functional.pad(batch.X, (0, 1), value=1.0)
+        return ((X * batch.share[:, None]).T @ X,)
+
+    (products,) = objective.data.total(each, objective.data.columns)
+
+    def sums(model: Model) -> tuple[float, Tensor, Tensor]:
+        moved = torch.cat([model.weights, model.constant[None]]).sub_(origin)
+        bent = products @ moved
+        value = start + float((moved * (slopes + 0.5 * bent)).sum())
+        bent += slopes
+        return value, bent[:-1], bent[-1]
+
+    return sums

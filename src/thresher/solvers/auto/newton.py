@@ -78,7 +78,10 @@ def _step(
             trial = running.at(running.values - step.to(running.values.dtype))
             lower = objective.value(trial)
             if lower < value:
-                return trial, lower, max(tuning.least_damping, damping / 10)
+                promised = 0.5 * float(step @ (g + damping * diagonal * step))
+                kept = (value - lower) / max(promised, 1e-300)
+                factor = 0.1 if kept > tuning.trusted else 1.0 if kept > tuning.doubted else 4.0
+                return trial, lower, max(tuning.least_damping, damping * factor)
         damping *= 10
     return None, value, tuning.damping
 

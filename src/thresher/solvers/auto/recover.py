@@ -125,12 +125,14 @@ def _room(problem: Problem) -> int:
     return max(int(problem.tuning.inflation * problem.budget), problem.tuning.weights)
 
 
-def recover(problem: Problem) -> Generator[Progress, None, bool]:
+def recover(problem: Problem, rival: float = math.inf) -> Generator[Progress, None, bool]:
     """Search for the network that explains the targets.
 
     Parameters
     ----------
     problem : Problem
+    rival : float
+        The mean loss of the best network that is known. A wide student that stays far above it is given up.
 
     Yields
     ------
@@ -142,7 +144,7 @@ def recover(problem: Problem) -> Generator[Progress, None, bool]:
     bool
         Whether the network was found: the last candidate is then the answer.
     """
-    search, tuning = _Search(problem), problem.tuning
+    search, tuning = _Search(problem, rival), problem.tuning
     found = yield from _wide(search)
     if found is None and search.signs:
         # Neurons of one sign leave too much: try both, as long as that is better.
@@ -153,10 +155,13 @@ def recover(problem: Problem) -> Generator[Progress, None, bool]:
     search.signs = 0
     cycle = (tuning.widen_passes + tuning.narrow_passes) * search.unit
     while search.left > tuning.left_alone * problem.passes + cycle:
+        before = search.best_value
         schedule = search.schedule(tuning.widen_passes, tuning.fixed_rate, tuning.fixed_fall)
         wide, _ = yield from search.trained(search.widened(), schedule, "wide")
         if (yield from search.attempt(wide, tuning.narrow_passes)):
             return True
+        if search.stands_still(before, search.best_value):
+            return False
     return False
 
 
@@ -175,7 +180,9 @@ def _wide(search: _Search, most: Sequence[float] = ()) -> Generator[Progress, No
         search.values.append(value)
         last, unexplained = number == len(stretches) - 1, 2 * value / search.spread**2
         worse = 0 < number < len(most) and value > most[number]
-        if worse or unexplained > (tuning.unexplained if last else tuning.hopeless):
+        stands = number > 0 and search.stands_still(search.values[-2], value)
+        worse |= number > 0 and value > tuning.behind * search.rival
+        if worse or stands or unexplained > (tuning.unexplained if last else tuning.hopeless):
             return None
         if (unexplained < (tuning.early if search.cheap else tuning.almost) or last) and (
             yield from search.attempt(student, tuning.fixed_passes * length)
@@ -187,8 +194,8 @@ def _wide(search: _Search, most: Sequence[float] = ()) -> Generator[Progress, No
 class _Search:
     """A recovery under way: the problem in its several forms, the passes spent, the best student."""
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.tuning, self.budget = problem, problem.tuning, problem.budget
+    def __init__(self, problem: Problem, rival: float) -> None:
+        self.problem, self.tuning, self.budget, self.rival = problem, problem.tuning, problem.budget, rival
         objective, tuning = problem.objective, problem.tuning
         self.subset = _subset(objective, feature_subset(problem))
         self.form = absolute_objective(self.subset.part)
@@ -218,6 +225,16 @@ class _Search:
         """Give the absolute-value form on some rows."""
         objective = absolute_objective(replace(self.subset.part, data=data))
         return replace(objective, data=objective.data.take(np.arange(data.rows)))
+
+    @property
+    def best_value(self) -> float:
+        """The mean loss of the best student that was cut down."""
+        return math.inf if self.best is None else self.best[1]
+
+    def stands_still(self, before: float, after: float) -> bool:
+        """Say whether training no longer helps although much is left to explain."""
+        much = 2 * after > self.tuning.almost * self.spread**2
+        return much and after > self.tuning.standstill * before
 
     @property
     def left(self) -> float:

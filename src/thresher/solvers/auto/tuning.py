@@ -20,6 +20,10 @@ class NewtonTuning:
     damping: float = 1e-3
     least_damping: float = 1e-9
     most_damping: float = 1e6
+    # A step that keeps more than the first share of what its equations promise is followed by less damping,
+    # one that keeps less than the second by more (Marquardt's rule).
+    trusted: float = 0.75
+    doubted: float = 0.25
     # A step that lowers the objective by less than this share is the last.
     helps: float = 1e-3
     # The share of the weights that is removed before the rest is refitted.
@@ -86,8 +90,12 @@ class RecoverTuning:
     # A wide student that leaves more than `hopeless`, or `unexplained` after its last training, is not
     # looking at an exact network. Less than `almost` is worth an attempt, or less than `early` where one is
     # `cheap`: so many multiplications for Newton's equations. Less than `promising` is worth a candidate.
+    # So is one of which a longer training leaves more than `standstill`, while more than `almost` is left.
     hopeless: float = 0.3
     unexplained: float = 3e-2
+    standstill: float = 0.65
+    # So is one that leaves more than this many times what a network leaves that other ways have found.
+    behind: float = 10.0
     early: float = 5e-2
     cheap: float = 2e9
     almost: float = 1e-3
@@ -265,6 +273,8 @@ class LinearTuning:
     # The penalty falls by this factor, down to this share of the one that leaves nothing.
     fall: float = 0.6
     least: float = 3e-3
+    # How often the step is halved where it leads to more weights than are allowed.
+    halvings: int = 4
     # Steps at one penalty, the change of a weight (as a share of the largest) that ends them, and the
     # curvature that the first step assumes.
     steps: int = 40
@@ -339,6 +349,8 @@ class CleanTuning:
     accident: float = 20.0
     # Neurons whose directions differ by less than this are one.
     collinear: float = 1e-6
+    # How many times that the equations may promise for removals that are worth a trial.
+    promised: float = 100.0
     # Rounds of removal, Newton steps after each, and the most weights it is done for.
     rounds: int = 12
     steps: int = 6

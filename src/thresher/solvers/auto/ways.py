@@ -74,9 +74,9 @@ def grown(
                 break
             fit = refit(part, larger, growing.steps, newton)
             fit = shrink(part, fit, budget, newton) if fit.nonzeros > budget else fit
-            yield judge.candidate("growing", fit, alpha, ("round", number))
-        fit = yield from _exchanged(judge, part, fit, "growing", budget, alpha, tuning)
-        yield from _down(judge, part, fit, "growing", budget, alpha, tuning)
+            yield judge.candidate("growing", fit, alpha, (alpha, "round", number))
+        last = yield from _exchanged(judge, part, fit, "growing", budget, alpha, tuning)
+        yield from _down(judge, last, budget, tuning)
 
 
 def pruned(
@@ -89,13 +89,16 @@ def pruned(
     fit = refit(part, measured(part, random_start(part, count, seed, wide)), wide.steps, newton)
     near = max(budget, int(wide.near * budget))
     fit = shrink(part, fit, near, newton)
+    found = []
     for number, alpha in enumerate(alphas):
         part = under(judge.part, alpha)
         if number:
             fit = refit(part, Fit(fit.point, part.value(fit.point)), wide.raised, newton)
         small = shrink(part, fit, budget, newton)
-        yield judge.candidate("pruning", small, alpha, ("size", 0))
-        yield from _down(judge, part, small, "pruning", budget, alpha, tuning)
+        found.append(judge.candidate("pruning", small, alpha, (alpha,)))
+        yield found[-1]
+    best = min(found, key=lambda one: one.score)
+    yield from _down(judge, best, budget, tuning)
 
 
 def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
@@ -108,7 +111,7 @@ def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
             part = under(judge.part, alpha)
             fit = refit(part, measured(part, known.to(torch.float64)), tuning.newton.last, tuning.newton)
             fit = shrink(part, fit, budget, tuning.newton)
-            yield judge.candidate("continued", fit, alpha, ("start",))
+            yield judge.candidate("continued", fit, alpha, (alpha, "start"))
             if part.layout.layers == 2:
                 yield from _exchanged(judge, part, fit, "continued", budget, alpha, tuning)
 
@@ -117,23 +120,23 @@ def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
 
 def _exchanged(
     judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
-) -> Generator[Candidate, None, Fit]:
+) -> Generator[Candidate, None, Candidate]:
     """Grow beyond the budget, refit, remove what costs least: again and again, keeping the best."""
     for number, share in enumerate(tuning.grow.exchanges):
         larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
         trial = shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
         fit = trial if trial.value < fit.value else fit
-        yield judge.candidate(way, fit, alpha, ("exchange", number))
-    return fit
+        last = judge.candidate(way, fit, alpha, (alpha, "exchange", number))
+        yield last
+    return last
 
 
-def _down(
-    judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
-) -> Iterator[Candidate]:
-    """Go down in size, a candidate at each."""
+def _down(judge: Judge, start: Candidate, budget: int, tuning: Tuning) -> Iterator[Candidate]:
+    """Go down in size from a candidate, another at each size."""
+    fit, part = start.fit, under(judge.part, start.alpha)
     for number, size in enumerate(ladder(budget, judge.tuning)):
         fit = shrink(part, fit, size, tuning.newton)
-        yield judge.candidate(way, fit, alpha, ("size", number + 1))
+        yield judge.candidate(start.way, fit, start.alpha, ("size", number))
 
 
 def ladder(budget: int, tuning: JudgeTuning) -> list[int]:
