@@ -25,12 +25,12 @@ class NewtonTuning:
     trusted: float = 0.75
     doubted: float = 0.25
     # A step that lowers the objective by less than this share is the last.
-    helps: float = 1e-3
+    helps: float = 5e-3
     # The share of the weights that is removed before the rest is refitted.
     removed: float = 0.25
     # Steps after each removal, and at the end.
-    between: int = 2
-    last: int = 6
+    between: int = 3
+    last: int = 10
     # Added to the curvature when weights are removed, as a share of its mean diagonal.
     ridge: float = 1e-6
 
@@ -211,7 +211,7 @@ class WideTuning:
     fan: int = 10
     direct: float = 0.25
     # Newton steps before anything is pruned, and the size, in budgets, at which the penalty is raised.
-    steps: int = 25
+    steps: int = 40
     near: float = 1.25
     # Steps after the penalty is raised.
     raised: int = 6
@@ -304,17 +304,17 @@ class JudgeTuning:
     # Rows for each nonzero that are enough to trust the loss itself.
     plenty: float = 400.0
     # Most rows that candidates are searched on: a multiple of the budget, and at least so many.
-    rows_each: float = 40.0
-    rows: int = 5000
+    rows_each: float = 120.0
+    rows: int = 15_000
     # Scores within so many standard errors of the best, row by row, count as equal: then the strongest
     # penalty wins, and the fewest nonzeros.
-    errors: float = 0.2
+    errors: float = 0.1
     # Penalties that are tried where the user leaves it open, beside a sum over rows, in units of the target.
-    squared: tuple[float, ...] = (0.01, 0.5, 10.0)
+    squared: tuple[float, ...] = (0.001, 0.1, 3.0)
     classes: tuple[float, ...] = (0.1, 1.0, 10.0)
     # Newton steps of the last fit on all rows; below a score (in units of the target's variance) at which the
     # targets count as explained, so many without any penalty. Below the second, no other way is tried.
-    steps: int = 12
+    steps: int = 30
     exact: float = 1e-4
     done: float = 1e-8
     exact_steps: int = 40
@@ -331,7 +331,7 @@ class JudgeTuning:
     many: float = 3000.0
     # Multiplications of one set of Newton's equations, the largest budget and the most outputs that small
     # problems have.
-    work: float = 4e9
+    work: float = 2e10
     most: int = 1500
     outputs: int = 4
     # What a candidate counts of a pass over the rows that it was fitted on.

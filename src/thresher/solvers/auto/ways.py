@@ -98,6 +98,9 @@ def pruned(
         found.append(judge.candidate("pruning", small, alpha, (alpha,)))
         yield found[-1]
     best = min(found, key=lambda one: one.score)
+    if part.layout.layers == 2:
+        part = under(judge.part, best.alpha)
+        best = yield from _exchanged(judge, part, best.fit, "pruning", budget, best.alpha, tuning)
     yield from _down(judge, best, budget, tuning)
 
 
@@ -126,7 +129,7 @@ def _exchanged(
         larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
         trial = shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
         fit = trial if trial.value < fit.value else fit
-        last = judge.candidate(way, fit, alpha, (alpha, "exchange", number))
+        last = judge.candidate(way, fit, alpha, ("exchange", number))
         yield last
     return last
 
