@@ -23,7 +23,7 @@ from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.recover import Problem, may_be_exact, problem_size, recover
 from thresher.solvers.auto.subset import Subset, subset_of
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import constant, continued, grown, linear, pruned, under
+from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
@@ -131,7 +131,8 @@ class Search:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)
             elif progress.found:
                 exact = replace(self.objective.to(torch.float64), alpha=0.0)
-                fit = through_zero(exact, progress.fit, self.tuning.clean, self.tuning.clean.accident)
+                fit = cleaned(exact, progress.fit, self.tuning.clean, self.tuning.newton)
+                fit = through_zero(exact, fit, self.tuning.clean, self.tuning.clean.accident)
                 if raw_nonzeros(exact, fit.point) <= self.budget:
                     answer = self._iterate(fit.point, fit.value, "recovery", score=-math.inf)
                     yield replace(answer, status=RECOVERED)
@@ -170,26 +171,45 @@ class Search:
             ways.insert(1, linear)
         if known is not None:
             ways.insert(0, continued(known))
-        for way in ways:
+        plans = [(way, budget) for way in ways]
+        # Targets that can be explained may need less than the budget: what smaller ones find is a candidate.
+        plans += [(way, size) for size in ladder(budget, self.tuning.judge.exact_ladder) for way in ways[-2:]]
+        # Other losses have no level that means an exact fit.
+        level = self.tuning.judge.done if whole.loss.quadratic else -math.inf
+        for number, (way, size) in enumerate(plans):
             least = min((one.score for one in self.tried), default=math.inf)
-            # Other losses have no level that means an exact fit.
-            explained = whole.loss.quadratic and least <= self.tuning.judge.done
-            if self.tried and (explained or self.passes >= limit):
+            explained = whole.loss.quadratic and least <= self.tuning.judge.exact
+            if self.tried and (least <= level or self.passes >= limit or (size < budget and not explained)):
                 break
             # The folds go side by side, so that spent passes leave all of them equally far.
             folds = [
-                way(judge, budget, self.alphas, self.seed + fold, self.tuning)
+                way(judge, size, self.alphas, self.seed + fold, self.tuning)
                 for fold, judge in enumerate(judges)
             ]
             for candidates in zip_longest(*folds):
                 for judge, candidate in zip(judges, candidates, strict=True):
                     if candidate is not None:
-                        self.tried.append(candidate)
                         self.passes += judge.share * self.tuning.judge.pass_share
-                        yield self._candidate(candidate)
+                        for one in self._and_exact(judge, candidate):
+                            self.tried.append(replace(one, place=(number, *one.place)))
+                            yield self._candidate(one)
                 if self.passes >= limit:
                     break
+        exact = [one for one in self.tried if one.score <= level]
+        if exact:
+            return min(exact, key=lambda one: (one.nonzeros, one.score))
         return chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
+
+    def _and_exact(self, judge: Judge, candidate: Candidate) -> Iterator[Candidate]:
+        """Give a candidate, and without any penalty where it nearly explains the targets."""
+        yield candidate
+        tuning, best = self.tuning.judge, min((one.score for one in self.tried), default=math.inf)
+        explained = judge.part.loss.quadratic and candidate.score <= min(best, tuning.exact)
+        if explained and self.solver.alpha is None:
+            part = under(judge.part, 0.0)
+            fit = Fit(candidate.fit.point, part.value(candidate.fit.point))
+            fit = refit(part, fit, tuning.exact_steps, self.tuning.newton, rough=False)
+            yield judge.candidate(candidate.way, fit, 0.0, (*candidate.place, "exact"))
 
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Train by minibatches under a falling budget, then remove the rest by Newton's method."""

@@ -11,14 +11,31 @@ from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
 from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
 
+# A sum that is this much smaller than what was added up is zero but for rounding.
+ROUNDING = 1e-9
+# Numbers of a matrix of all neurons that are compared with one another.
+MOST_NUMBERS = 10**6
+
 
 def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
-    for part in (_without_idle, _straightened, _merged):
+    fused = objective.layout.fused and objective.layout.layers == 2
+    for part in (_without_idle, _straightened):
         trial = measured(objective, part(objective, fit.point, tuning))
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(fit.value, tuning):
             fit = trial
     fit = _trimmed(objective, fit, tuning, newton)
+    for near in tuning.collinear if fused else ():
+        # Neurons of nearly one kink are one where the rows cannot tell them apart.
+        trial = measured(objective, _merged(objective, fit.point, near))
+        if trial.point.w.nonzeros != fit.nonzeros or trial.value != fit.value:
+            trial = _trimmed(
+                objective, refit(objective, trial, tuning.steps, newton, rough=False), tuning, newton
+            )
+            if trial.nonzeros < fit.nonzeros and trial.value <= _allowed(fit.value, tuning):
+                fit = trial
+    trial = measured(objective, _turned(objective, fit.point, tuning)) if fused else fit
+    fit = trial if trial.value <= _allowed(fit.value, tuning) else fit
     return through_zero(objective, fit, tuning)
 
 
@@ -94,29 +111,78 @@ def _straightened(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
     return Point(SparseVector(indices[held], summed[held], w.size), point.signs)
 
 
-def _merged(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
-    """Add up neurons of one kink and one sign in a fused network: one neuron does what they do together."""
-    layout, w = objective.layout, point.w
-    if not layout.fused or layout.layers != 2:
+class _Kinks:
+    """The neurons of a fused network with one hidden layer, written out to be rewritten."""
+
+    def __init__(self, objective: Relu, point: Point) -> None:
+        self.layout, self.point, w = objective.layout, point, point.w
+        self.part = self.layout.split(w.indices)[0]
+        neuron, feature = self.layout.pairs(w.indices[self.part], 0)
+        self.live, row = neuron.unique(return_inverse=True)
+        self.used, column = feature.unique(return_inverse=True)
+        self.dense = torch.zeros(self.live.numel(), self.used.numel(), dtype=torch.float64)
+        self.dense[row, column] = w.values[self.part].double()
+        assert point.signs is not None
+        self.signs = point.signs[self.live].double()
+
+    @property
+    def turns(self) -> bool:
+        """Whether ``relu(z)`` may become ``z + relu(-z)``, with z in the direct connections."""
+        return self.layout.direct and self.layout.bias
+
+    def rewritten(self, dense: Tensor, signs: Tensor, line: Tensor) -> Point:
+        """Give the network of other neurons, with a linear part more."""
+        layout, w, used = self.layout, self.point.w, self.used
+        at, of = dense.nonzero(as_tuple=True)
+        places = [layout.position(0, self.live[at], used[of]), w.indices[self.part.stop :]]
+        values = [dense[at, of], w.values[self.part.stop :].double()]
+        if bool((line != 0).any()):
+            inside = used < layout.inputs[0]
+            places += [layout.position(layout.layers, torch.zeros_like(used[inside]), used[inside])]
+            places += [layout.output_biases]
+            values += [line[inside], line[~inside].sum()[None]]
+        indices, place = torch.cat(places).unique(return_inverse=True)
+        total = torch.zeros(indices.numel(), dtype=torch.float64).index_add_(0, place, torch.cat(values))
+        most = torch.zeros_like(total).index_add_(0, place, torch.cat(values).abs())
+        # What cancels but for rounding is gone.
+        kept = (total.abs() > ROUNDING * most) | layout.is_bias(indices)
+        whole = self.point.signs.clone()  # type: ignore[union-attr]
+        whole[self.live] = signs.to(whole.dtype)
+        return Point(SparseVector(indices[kept], total[kept].to(w.values.dtype), w.size), whole)
+
+
+def _merged(objective: Relu, point: Point, near: float) -> Point:
+    """Add up neurons of one kink: one neuron does what they do together, or none."""
+    kinks = _Kinks(objective, point)
+    dense, signs = kinks.dense, kinks.signs
+    if len(dense) < 2 or dense.numel() > MOST_NUMBERS:
         return point
-    part = layout.split(w.indices)[0]
-    neuron, feature = layout.pairs(w.indices[part], 0)
-    live, row = neuron.unique(return_inverse=True)
-    used, column = feature.unique(return_inverse=True)
-    if live.numel() < 2 or live.numel() * used.numel() > 10**6:
-        return point
-    dense = torch.zeros(live.numel(), used.numel(), dtype=torch.float64)
-    dense[row, column] = w.values[part].double()
-    assert point.signs is not None
     unit = dense / dense.norm(dim=1, keepdim=True).clamp(min=1e-300)
-    alike = (unit @ unit.T > 1 - tuning.collinear) & (point.signs[live][:, None] == point.signs[live])
+    cosine = unit @ unit.T
+    alike = cosine > 1 - near
+    if kinks.turns:
+        alike |= cosine < near - 1
     leader = alike.to(torch.int8).argmax(1)
-    summed = torch.zeros_like(dense).index_add_(0, leader, dense)
-    at, of = summed.nonzero(as_tuple=True)
-    places = torch.cat([layout.position(0, live[at], used[of]), w.indices[part.stop :]])
-    values = torch.cat([summed[at, of].to(w.values.dtype), w.values[part.stop :]])
-    places, order = places.sort()
-    return Point(SparseVector(places, values[order], w.size), point.signs)
+    side = cosine[torch.arange(len(dense)), leader].sign()
+    summed = torch.zeros_like(dense).index_add_(0, leader, (signs * side)[:, None] * dense)
+    size = torch.zeros_like(signs).index_add_(0, leader, dense.norm(dim=1))
+    along = (summed * unit).sum(1)
+    summed *= (along.sign() * (along.abs() > near * size))[:, None]
+    # What turned round leaves a linear part.
+    line = ((side < 0) * signs) @ dense
+    return kinks.rewritten(summed, torch.where(along < 0, -1.0, 1.0), line)
+
+
+def _turned(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
+    """Turn neurons round whose linear part then cancels the direct connections there are."""
+    best, number = point, 0
+    while number < (kinks := _Kinks(objective, best)).live.numel() and kinks.turns:
+        dense, line = kinks.dense.clone(), kinks.signs[number] * kinks.dense[number]
+        dense[number] *= -1
+        trial = kinks.rewritten(dense, kinks.signs, line)
+        best = trial if trial.w.nonzeros < best.w.nonzeros else best
+        number += 1
+    return best
 
 
 def _outer(objective: Relu, point: Point) -> Tensor:  # (hidden, outputs)
@@ -138,6 +204,9 @@ def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
             break
         H, _ = objective.curvature(fit.point)
         slack = 2 * tuning.promised * (_allowed(fit.value, tuning) - fit.value)
+        if fit.value <= tuning.exact:
+            # Nothing is lost by trying: what is exact before is exact afterwards, or else it stays.
+            slack = tuning.bold
         order = removal(H, fit.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)
         while order.numel():
             stays = torch.ones(fit.nonzeros, dtype=torch.bool)

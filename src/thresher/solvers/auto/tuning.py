@@ -295,6 +295,16 @@ class SubsetTuning:
 
 
 @dataclass(frozen=True)
+class LadderTuning:
+    """Sizes below the budget."""
+
+    # Each as a share of the one before, how many, and the least.
+    share: float = 0.4
+    sizes: int = 2
+    smallest: int = 2
+
+
+@dataclass(frozen=True)
 class JudgeTuning:
     """Rows held out to choose between candidates."""
 
@@ -316,16 +326,16 @@ class JudgeTuning:
     # targets count as explained, so many without any penalty. Below the second, no other way is tried.
     steps: int = 30
     exact: float = 1e-4
-    done: float = 1e-8
+    done: float = 1e-18
     exact_steps: int = 40
     # Exact recovery comes first where there are so many rows for each number it fits, and else where the best
     # score is below this.
     first: float = 10.0
     promising: float = 0.02
-    # Sizes below the budget that are tried: each as a share of the one before, how many, and the least.
-    ladder: float = 0.4
-    sizes: int = 2
-    smallest: int = 2
+    # Sizes that candidates are pruned down to, and sizes at which targets that count as explained are
+    # searched once more: what needs 8 weights is hidden among 100.
+    ladder: LadderTuning = field(default_factory=LadderTuning)
+    exact_ladder: LadderTuning = field(default_factory=lambda: LadderTuning(sizes=4, smallest=5))
     # Different parts of the rows that are held out in turn, where there are fewer rows than this.
     folds: int = 2
     many: float = 3000.0
@@ -347,8 +357,12 @@ class CleanTuning:
     least: float = 1e-20
     # What a bias that means nothing may gain by fitting rounding, in mean losses of one row.
     accident: float = 20.0
-    # Neurons whose directions differ by less than this are one.
-    collinear: float = 1e-6
+    # Losses, in units of the target's variance, at which a fit is exact; more is then tried: removals that
+    # the equations say raise twice the objective by so much.
+    exact: float = 1e-16
+    bold: float = 1e-3
+    # Neurons whose cosine is within this of 1, or of -1, may be one: tried in turn.
+    collinear: tuple[float, ...] = (1e-6, 1e-3)
     # How many times that the equations may promise for removals that are worth a trial.
     promised: float = 100.0
     # Rounds of removal, Newton steps after each, and the most weights it is done for.

@@ -14,7 +14,7 @@ from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.judge import Candidate, Judge
 from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
-from thresher.solvers.auto.tuning import JudgeTuning, Tuning
+from thresher.solvers.auto.tuning import LadderTuning, Tuning
 from thresher.solvers.auto.wide import alternating, random_start
 
 
@@ -137,18 +137,18 @@ def _exchanged(
 def _down(judge: Judge, start: Candidate, budget: int, tuning: Tuning) -> Iterator[Candidate]:
     """Go down in size from a candidate, another at each size."""
     fit, part = start.fit, under(judge.part, start.alpha)
-    for number, size in enumerate(ladder(budget, judge.tuning)):
+    for number, size in enumerate(ladder(budget, judge.tuning.ladder)):
         fit = shrink(part, fit, size, tuning.newton)
         yield judge.candidate(start.way, fit, start.alpha, ("size", number))
 
 
-def ladder(budget: int, tuning: JudgeTuning) -> list[int]:
+def ladder(budget: int, tuning: LadderTuning) -> list[int]:
     """Give sizes below the budget, each a share of the one before."""
     sizes: list[int] = []
-    size = int(budget * tuning.ladder)
+    size = int(budget * tuning.share)
     while size >= tuning.smallest and len(sizes) < tuning.sizes:
         sizes.append(size)
-        size = int(size * tuning.ladder)
+        size = int(size * tuning.share)
     return sizes
 
 
