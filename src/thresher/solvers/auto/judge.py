@@ -116,7 +116,7 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
         spread = float(((difference - mean).square() * shares.square()).sum()) ** 0.5
         if number == best or (weighed[number] - weighed[best] <= errors * spread):
             near.append(group)
-    group = min(near, key=lambda one: (-one[0].alpha, min(part.nonzeros for part in one)))
+    group = min(near, key=lambda one: (min(part.nonzeros for part in one), -one[0].alpha))
     return min(group, key=lambda one: one.score)
 
 

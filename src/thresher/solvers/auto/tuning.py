@@ -318,7 +318,7 @@ class JudgeTuning:
     rows: int = 15_000
     # Scores within so many standard errors of the best, row by row, count as equal: then the strongest
     # penalty wins, and the fewest nonzeros.
-    errors: float = 0.1
+    errors: float = 0.5
     # Penalties that are tried where the user leaves it open, beside a sum over rows, in units of the target.
     squared: tuple[float, ...] = (0.001, 0.1, 3.0)
     classes: tuple[float, ...] = (0.1, 1.0, 10.0)
