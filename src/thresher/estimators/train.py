@@ -198,9 +198,9 @@ def _completed(solver: Solver, layout: Layout, settings: Settings) -> Solver:
 
 def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver, room: bool) -> Units:
     """Choose the coordinates that the solver sees; targets are centred if there is room for output biases."""
+    centred = settings.has_bias and settings.scales and solver.needs.centred
     dense = not scipy.sparse.issparse(rows.X)
-    centred = dense and settings.has_bias and settings.scales and solver.needs.centred
-    columns = standard_columns(rows.X, rows.weight, centred) if settings.scales else None
+    columns = standard_columns(rows.X, rows.weight, centred and dense) if settings.scales else None
     targets = rows.y.shape[1]
     if settings.paper or loss.link != "identity":
         return Units(columns, np.zeros(targets), np.ones(targets), False)

@@ -256,6 +256,8 @@ class Search:
                 fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
             fit = cleaned(objective, fit, tuning.clean, tuning.newton)
         status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
+        if self.objective.loss.quadratic and fit.value <= tuning.judge.recovered:
+            status = RECOVERED
         answer = self._iterate(self.subset.lift(fit.point), fit.value, best.way, score=-math.inf, alpha=alpha)
         return replace(answer, status=status)
 

@@ -93,7 +93,7 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     """Choose settings by their mean score over folds, then the best candidate found with them.
 
     Settings whose scores differ from the best by less than `errors` standard errors of the difference, row by
-    row, are as good: of those the strongest penalty wins, and then the fewest nonzeros. Linear models are
+    row, are as good: of those the fewest nonzeros win, and then the strongest penalty. Linear models are
     preferred to networks unless these score below `margin` of what they do.
     """
     groups: dict[tuple[Any, ...], list[Candidate]] = defaultdict(list)

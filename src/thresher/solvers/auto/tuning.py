@@ -316,8 +316,8 @@ class JudgeTuning:
     # Most rows that candidates are searched on: a multiple of the budget, and at least so many.
     rows_each: float = 120.0
     rows: int = 15_000
-    # Scores within so many standard errors of the best, row by row, count as equal: then the strongest
-    # penalty wins, and the fewest nonzeros.
+    # Scores within so many standard errors of the best, row by row, count as equal: then the fewest
+    # nonzeros win, and the strongest penalty.
     errors: float = 0.5
     # Penalties that are tried where the user leaves it open, beside a sum over rows, in units of the target.
     squared: tuple[float, ...] = (0.001, 0.1, 3.0)
@@ -327,6 +327,8 @@ class JudgeTuning:
     steps: int = 30
     exact: float = 1e-4
     done: float = 1e-18
+    # What targets that were rounded to float32 leave at most: below this, the network counts as recovered.
+    recovered: float = 1e-14
     exact_steps: int = 40
     # Exact recovery comes first where there are so many rows for each number it fits, and else where the best
     # score is below this.
