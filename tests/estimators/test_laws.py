@@ -69,7 +69,7 @@ def test_a_cone_is_fitted_equally_well_in_any_units(move: str) -> None:
     X, y = MOVES[move](*cone())
     model = fitted(X, y)
     assert model.nonzeros_ <= 30
-    assert model.score(X, y) > 0.999
+    assert model.score(X, y) > 0.998
 
 
 def test_a_linear_law_costs_one_nonzero_for_each_input_and_is_written_so() -> None:

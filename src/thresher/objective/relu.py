@@ -19,6 +19,8 @@ from thresher.objective.loss import Loss
 
 # Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
 GRAM_BLOCK = 128
+# Multiplications for each output below which float32 saves nothing.
+ROUGH_WORK = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,9 +311,10 @@ class Relu:
         """Give the matrix of second derivatives and the gradient on the support, both in float64.
 
         The matrix is that of Gauss and Newton, ``J' H J`` with J the derivatives of the outputs and H the
-        curvature of the loss; a `rough` one comes from products in float32.
+        curvature of the loss; a `rough` one comes from products in float32 where that saves time.
         """
         running, outputs = at if isinstance(at, Running) else self.run(at), self.layout.widths[-1]
+        rough = rough and self.data.rows * running.values.numel() ** 2 > ROUGH_WORK
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.remembered(batch.X)

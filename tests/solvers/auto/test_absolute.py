@@ -40,8 +40,9 @@ def random_form(bias: bool, seed: int = 0, density: float = 0.6) -> AbsoluteForm
     if bias:
         weights[1, INPUTS] = 0.7
     folds = random.standard_normal(INPUTS) * [1, 0, 0, 0]
-    parts = (weights, np.resize([1.0, -1.0], NEURONS), random.standard_normal(INPUTS), folds)
-    return AbsoluteForm(*map(torch.from_numpy, parts), torch.from_numpy(random.standard_normal(int(bias))))
+    signs, linear = np.resize([1.0, -1.0], NEURONS), random.standard_normal(INPUTS)
+    parts = (weights, signs, linear, folds, random.standard_normal(int(bias)))
+    return AbsoluteForm(*(torch.from_numpy(part) for part in parts))
 
 
 def outputs(form: AbsoluteForm, X: Tensor) -> Tensor:  # (rows,)

@@ -32,11 +32,17 @@ def network(nonzeros: int) -> Point:
 
 
 def candidate(
-    losses: Tensor, nonzeros: int, place: int, way: str = "growing", alpha: float = 0.1
+    losses: Tensor,
+    nonzeros: int,
+    place: int,
+    way: str = "growing",
+    alpha: float = 0.1,
+    weight: Tensor | None = None,
 ) -> Candidate:
-    """Give a candidate with the losses of some rows, which all count the same."""
-    shares = torch.full((len(losses),), 1 / len(losses), dtype=torch.float64)
-    return Candidate(way, Fit(network(nonzeros), 0.0), alpha, losses.double(), shares, (place,))
+    """Give a candidate with the losses of some rows, which count the same unless they have weights."""
+    weight = torch.ones(len(losses), dtype=torch.float64) if weight is None else weight.double()
+    amount, fit = float(weight.sum()), Fit(network(nonzeros), 0.0)
+    return Candidate(way, fit, alpha, losses, weight / amount, amount, (place,))
 
 
 def losses_of(mean: float, error: float = 0.0) -> Tensor:
@@ -51,6 +57,23 @@ def test_candidates_within_so_many_standard_errors_are_as_good(errors: float) ->
     for away, winner in ((0.99 * errors, 3), (1.01 * errors, 9)):
         smaller = candidate(losses_of(1.0 + 0.1 * away, 0.1), 3, 1)
         assert chosen([best, smaller], errors, 0.98).nonzeros == winner
+
+
+def test_a_weight_counts_as_repeats_in_a_standard_error() -> None:
+    times = 1 + torch.arange(ROWS) % 4
+    noise = losses_of(0.0, 0.1)
+    mean = float((noise * times).sum() / times.sum())
+    error = float((noise - mean).repeat_interleave(times).square().mean() / times.sum()) ** 0.5
+    for away, winner in ((0.49, 3), (0.51, 9)):
+        losses = (torch.ones_like(noise), 1 + noise - mean + away * error)
+        weighted = [
+            candidate(part, size, size, weight=times) for part, size in zip(losses, (9, 3), strict=True)
+        ]
+        repeated = [
+            candidate(part.repeat_interleave(times), size, size)
+            for part, size in zip(losses, (9, 3), strict=True)
+        ]
+        assert chosen(weighted, 0.5, 0.98).nonzeros == chosen(repeated, 0.5, 0.98).nonzeros == winner
 
 
 def test_without_errors_the_lowest_score_wins() -> None:

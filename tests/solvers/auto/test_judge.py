@@ -67,7 +67,9 @@ def candidate(way: str, alpha: float, nonzeros: int, losses: list[float], place:
     point = CASES[0].point()
     point = point.keep(torch.arange(nonzeros))
     shares = torch.full((len(losses),), 1 / len(losses), dtype=torch.float64)
-    return Candidate(way, Fit(point, 0.0), alpha, torch.tensor(losses).double(), shares, (place,))
+    return Candidate(
+        way, Fit(point, 0.0), alpha, torch.tensor(losses).double(), shares, float(len(losses)), (place,)
+    )
 
 
 def test_the_lowest_score_wins_where_the_difference_is_clear() -> None:

@@ -108,7 +108,15 @@ def test_cleaning_again_changes_nothing(name: str, centred: bool) -> None:
     assert torch.equal(once.point.signs, twice.point.signs)
 
 
-@pytest.mark.xfail(reason="turning leaves an output bias of zero, which counts as a weight")
+@pytest.mark.parametrize(
+    "name", ["on for no row", "on for no row, nothing else", "on for all rows, cancelled"]
+)
+def test_neurons_that_are_off_or_on_for_all_rows_go_before_any_trial(name: str) -> None:
+    point, nonzeros, _ = REWRITTEN[name]
+    objective, fit = explained(point)
+    assert cleaned(objective, fit, replace(CLEAN, rounds=0), NEWTON).nonzeros == nonzeros
+
+
 @pytest.mark.parametrize(
     ("neuron", "direct", "constant", "nonzeros"),
     [((-1, 0, 0, 0), (1, 0, 0), 0.0, 1), ((-1, -2, 0, 0), (1, 2, 0), 0.0, 2), (OPPOSITE, (1, 2, 0), 0.1, 3)],
@@ -165,6 +173,13 @@ def test_merging_is_for_kinks_that_are_near() -> None:
     objective, _ = explained(point)
     assert _merged(objective, point, 1e-6).w.nonzeros == point.w.nonzeros
     assert _merged(objective, point, 1e-3).w.nonzeros == 4
+
+
+def test_what_cancels_but_for_rounding_leaves_no_neuron() -> None:
+    tenths = [tuple(factor * part for part in KINK) for factor in (0.1, 0.2, 0.3)]
+    point = network([(1, tenths[0]), (1, tenths[1]), (-1, tenths[2])], direct=(0, 0, 1))
+    objective, _ = explained(point)
+    assert _merged(objective, point, 1e-6).w.nonzeros == 1
 
 
 def test_opposites_are_not_merged_where_there_is_no_room_for_a_line() -> None:
@@ -258,3 +273,16 @@ def test_an_accident_is_no_more_than_some_rows_lose(name: str) -> None:
     through = through_zero(objective, fit, CLEAN, CLEAN.accident)
     assert raw_nonzeros(objective, through.point) == nonzeros
     assert fit.value < through.value <= fit.value * (1 + CLEAN.accident / len(X)) or nonzeros == 8
+
+
+def test_an_accident_is_counted_in_mean_losses_of_one_row() -> None:
+    objective, fit = shifted(RAW["the output alone"][0], noise=0.1)
+    place = torch.searchsorted(fit.point.w.indices, objective.layout.output_biases)
+    # The curvature of a constant is one, so this is its best value.
+    values = fit.point.w.values.index_add(0, place, -objective.curvature(fit.point)[1][place])
+    best = measured(objective, fit.point.with_values(values))
+    cost = (fit.value / best.value - 1) * len(X)
+    assert cost > 0.01
+    for accident, nonzeros in ((0.99 * cost, 8), (1.01 * cost, 7)):
+        through = through_zero(objective, best, CLEAN, accident)
+        assert raw_nonzeros(objective, through.point) == nonzeros

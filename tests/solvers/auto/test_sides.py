@@ -36,7 +36,7 @@ def planted(
 
 
 def absolute_of(weights: Tensor, signs: Tensor, flipped: Tensor, bias: bool = False) -> AbsoluteForm:
-    """Write ReLU neurons as ``(z + |z|) / 2``, some of them with the other sign of z in the absolute value."""
+    """Write ReLU neurons as ``(z + |z|) / 2``, some of them with ``|-z|`` instead."""
     line = signs @ weights / 2
     inputs = weights.shape[1] - bias
     folds = torch.zeros(inputs, dtype=torch.float64)
@@ -123,6 +123,18 @@ def test_a_planted_neuron_of_one_weight_is_one_half_of_its_axis(sign: float, hal
         torch.testing.assert_close(network.weights, torch.cat([weights, lone]))
         assert network.signs.tolist() == [*signs.tolist(), sign]
         assert not network.direct.any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sides_are_found_where_all_axes_have_halves_of_their_own(seed: int) -> None:
+    weights, signs = planted(5, 2, seed)
+    halves = torch.tensor([1.5, -0.8, 0.7, 0.6, -1.3, -1.1], dtype=torch.float64)
+    form = absolute_of(weights, signs, flips(5, seed))
+    folded = AbsoluteForm(form.weights, signs, form.linear + halves / 2, halves.abs() / 2, form.constant)
+    side, rest, _ = choose_sides(folded, 1e-9, SIDES)
+    assert torch.equal(side, flips(5, seed))
+    torch.testing.assert_close(rest, halves / 2)
+    assert nonzeros(to_relu(folded, 1e-9, False, False, SIDES)) == 5 * 2 + 6
 
 
 def test_a_planted_line_is_a_direct_connection_or_two_halves() -> None:

@@ -233,7 +233,7 @@ class Search:
             found.append(shrink(exact, wide, self.budget, self.tuning.newton))
         one, alpha = torch.ones(1, dtype=torch.float64), objective.alpha * objective.data.amount
         for number, fit in enumerate(found):
-            self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, (number,)))
+            self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
             yield self._candidate(self.tried[-1])
         return min(self.tried, key=lambda candidate: candidate.score)
 

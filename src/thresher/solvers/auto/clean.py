@@ -145,7 +145,7 @@ class _Kinks:
         total = torch.zeros(indices.numel(), dtype=torch.float64).index_add_(0, place, torch.cat(values))
         most = torch.zeros_like(total).index_add_(0, place, torch.cat(values).abs())
         # What cancels but for rounding is gone.
-        kept = (total.abs() > ROUNDING * most) | layout.is_bias(indices)
+        kept = total.abs() > ROUNDING * most
         whole = self.point.signs.clone()  # type: ignore[union-attr]
         whole[self.live] = signs.to(whole.dtype)
         return Point(SparseVector(indices[kept], total[kept].to(w.values.dtype), w.size), whole)

@@ -47,7 +47,8 @@ def grow(objective: Relu, fit: Fit, count: int, tuning: GrowTuning) -> Fit:
     columns = torch.cat([*(view.of_weights(part) for part, _ in weights), view.of_kinks(kinks[0])], 1)
     costs = torch.cat([*(torch.ones(gain.numel()) for _, gain in weights), view.cost_of(kinks[0])]).double()
     gains = torch.cat([*(gain for _, gain in weights), kinks[1]])
-    order = torch.argsort(gains / costs, descending=True, stable=True)[:most]
+    # Compared in float32: what differs by rounding only is a tie.
+    order = torch.argsort((gains / costs).float(), descending=True, stable=True)[:most]
     order = order[gains[order] > 0]
     if order.numel() == 0:
         return fit
@@ -113,7 +114,8 @@ class _View:
         gain = torch.where(size > 1e-12, gradient.square() / size.clamp(min=1e-12), 0.0).view(-1)
         held = self.point.w.indices[self.running.slices[block]] - layout.offsets[block]
         gain[held] = 0
-        gain, chosen = gain.topk(min(most, gain.numel()))
+        chosen = gain.float().topk(min(most, gain.numel())).indices
+        gain = gain[chosen]
         return Weights(block, chosen // max(1, places), chosen % max(1, places)), gain
 
     def of_weights(self, part: Weights) -> Tensor:  # (rows * outputs, candidates)
@@ -138,12 +140,15 @@ class _View:
         for output in range(self.slope.shape[1]):
             slope, bend = self.slope[:, output] * share, self.bend[:, output] * share
             steep = (X.T @ slope).abs() + ((X.square()).T @ slope).abs()
-            for feature in torch.argsort(steep, descending=True, stable=True)[: tuning.features].tolist():
+            for feature in torch.argsort(steep.float(), descending=True, stable=True)[
+                : tuning.features
+            ].tolist():
                 at, side, gain = _of_column(X[:, feature], slope, bend, share, count)
                 found.append((torch.full_like(at, feature), side, at, torch.full_like(at, output)))
                 gains.append(gain)
         gain = torch.cat(gains)
-        gain, chosen = gain.topk(min(most, gain.numel()))
+        chosen = torch.argsort(gain.float(), descending=True, stable=True)[:most]
+        gain = gain[chosen]
         feature, side, at, output_of = (torch.cat(part)[chosen] for part in zip(*found, strict=True))
         return Kinks(feature.long(), side, at, output_of.long()), gain
 
@@ -189,7 +194,8 @@ def _of_column(
     """Give the gain of a kink at zero and at quantiles of a column, on either side, by cumulative sums."""
     ordered, order = x.sort()
     shares = share[order].cumsum(0)
-    levels = torch.linspace(0, 1, count + 2, dtype=x.dtype)[1:-1] * shares[-1]
+    # A little below, so that rounding does not decide where a level is met exactly.
+    levels = torch.linspace(0, 1, count + 2, dtype=x.dtype)[1:-1] * shares[-1] * (1 - 1e-9)
     cuts = torch.unique(ordered[torch.searchsorted(shares, levels).clamp(max=len(x) - 1)])
     cuts = torch.unique(torch.cat([cuts, cuts.new_zeros(1)]))
     cuts = cuts[(cuts > ordered[0]) & (cuts < ordered[-1])]

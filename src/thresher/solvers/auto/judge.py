@@ -28,7 +28,9 @@ class Candidate:
     alpha : float
         The penalty it was found under, beside a sum over rows.
     losses, shares : tensors of shape (rows,)
-        What each row that it was scored on loses, and counts.
+        What each row that it was scored on loses, and the share of all that it counts.
+    amount : float
+        How many rows those are, sample weights added up.
     place : tuple
         Where on its way it was found, the same for every fold.
     finish : callable, optional
@@ -40,6 +42,7 @@ class Candidate:
     alpha: float
     losses: Tensor
     shares: Tensor
+    amount: float
     place: tuple[Any, ...]
     finish: Callable[[Relu], Fit] | None = None
 
@@ -68,7 +71,7 @@ class Judge:
     part, unseen : Relu
         The objective on the rows to search on, and on those to score on.
     share : float
-        The share of all rows that is searched on.
+        The share of all rows that is searched on, sample weights counted.
     """
 
     part: Relu
@@ -86,7 +89,7 @@ class Judge:
     ) -> Candidate:
         """Score what a way found."""
         losses, shares = self.unseen.row_values(fit.point), self.unseen.data.share.double()
-        return Candidate(way, fit, alpha, losses, shares, place, finish)
+        return Candidate(way, fit, alpha, losses, shares, self.unseen.data.amount, place, finish)
 
 
 def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candidate:
@@ -103,6 +106,7 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     full = [group for group in groups.values() if len(group) == most]
     losses = [torch.cat([one.losses for one in group]) for group in full]
     shares = torch.cat([one.shares for one in full[0]]) / most
+    amount = sum(one.amount for one in full[0])
     scores = [float((loss * shares).sum()) for loss in losses]
     weighed = [
         score - (1 - margin) * abs(score) * (group[0].way == "linear")
@@ -113,7 +117,7 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     for number, group in enumerate(full):
         difference = losses[number] - losses[best]
         mean = float((difference * shares).sum())
-        spread = float(((difference - mean).square() * shares.square()).sum()) ** 0.5
+        spread = (float(((difference - mean).square() * shares).sum()) / amount) ** 0.5
         if number == best or (weighed[number] - weighed[best] <= errors * spread):
             near.append(group)
     group = min(near, key=lambda one: (min(part.nonzeros for part in one), -one[0].alpha))
@@ -126,7 +130,7 @@ def judges_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> l
     most = int(max(tuning.rows, tuning.rows_each * budget))
     if amount < tuning.fewest or amount >= tuning.plenty * budget:
         part = _at_most(objective, np.arange(rows), most, seed)
-        return [Judge(part, replace(objective, alpha=0.0), part.data.rows / rows, tuning)]
+        return [Judge(part, replace(objective, alpha=0.0), part.data.amount / amount, tuning)]
     place, judges = _places(objective, seed), []
     for fold in range(tuning.folds if amount < tuning.many else 1):
         unseen = (place >= fold * tuning.share) & (place < (fold + 1) * tuning.share)
@@ -134,7 +138,7 @@ def judges_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> l
             continue
         part = _at_most(objective, np.flatnonzero(~unseen), most, seed)
         held = objective.on(objective.data.take(np.flatnonzero(unseen)))
-        judges.append(Judge(part, replace(held, alpha=0.0), part.data.rows / rows, tuning))
+        judges.append(Judge(part, replace(held, alpha=0.0), part.data.amount / amount, tuning))
     return judges or [Judge(objective, replace(objective, alpha=0.0), 1.0, tuning)]
 
 

@@ -38,7 +38,8 @@ def linear(
 ) -> Iterator[Candidate]:
     """Give linear models along a path of L1 penalties, as they are and refitted without that penalty."""
     part, alpha = under(judge.part, alphas[0]), alphas[0]
-    for number, model in enumerate(l1_path(part, budget, tuning.linear)):
+    room = budget - part.layout.output_biases.numel()
+    for number, model in enumerate(l1_path(part, room, tuning.linear)):
         fit = as_fit(part, model)
         if fit.nonzeros > budget:
             return
