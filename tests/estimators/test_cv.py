@@ -33,10 +33,15 @@ def problem() -> Any:
 
 
 @pytest.fixture(scope="module")
-def path(problem: Any) -> SparseMLPRegressorCV:
-    frame = pd.DataFrame(problem.X, columns=[f"column {i}" for i in range(8)])
+def larger() -> Any:
+    return planted(n=400, d=8, hidden=2, budget=6, seed=1)
+
+
+@pytest.fixture(scope="module")
+def path(larger: Any) -> SparseMLPRegressorCV:
+    frame = pd.DataFrame(larger.X, columns=[f"column {i}" for i in range(8)])
     model = SparseMLPRegressorCV([2, 3, 6, 9], hidden=2, bias=False, cv=3, random_state=0)
-    return model.fit(frame, problem.y)
+    return model.fit(frame, larger.y)
 
 
 @parametrize_with_checks([small(SparseMLPRegressorCV), small(SparseMLPClassifierCV)])
@@ -44,11 +49,11 @@ def test_scikit_learn_accepts_it(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_the_size_of_a_planted_network_is_found(path: SparseMLPRegressorCV, problem: Any) -> None:
+def test_the_size_of_a_planted_network_is_found(path: SparseMLPRegressorCV, larger: Any) -> None:
     assert path.budget_ == 6
     assert path.nonzeros_ <= 6
-    assert path.predict(pd.DataFrame(problem.X, columns=path.feature_names_in_)) == pytest.approx(
-        problem.y, abs=1e-4
+    assert path.predict(pd.DataFrame(larger.X, columns=path.feature_names_in_)) == pytest.approx(
+        larger.y, abs=1e-4
     )
 
 

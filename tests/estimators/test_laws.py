@@ -85,3 +85,13 @@ def test_few_rows_name_only_the_input_that_matters(seed: int) -> None:
     model = fitted(X, 2 * np.maximum(X[:, 0], 0) + 1)
     assert np.flatnonzero(model.get_support()).tolist() == [0]
     assert model.nonzeros_ == 2
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_noisy_targets_give_the_same_network_in_any_units(move: str) -> None:
+    random = np.random.default_rng(3)
+    X = random.normal(3, 2, (150, 2))
+    y = np.abs(X[:, 0] - 3) * X[:, 1] + random.normal(0, 1, 150)
+    plain, moved = fitted(X, y), fitted(*MOVES[move](X, y))
+    assert moved.nonzeros_ == plain.nonzeros_
+    assert moved.score(*MOVES[move](X, y)) == pytest.approx(plain.score(X, y), abs=1e-6)

@@ -19,6 +19,8 @@ from thresher.objective.loss import Loss
 
 # Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
 GRAM_BLOCK = 128
+# Numbers of a forward pass that may be kept for a backward pass.
+REMEMBERED = 2**20
 # Multiplications for each output below which float32 saves nothing.
 ROUGH_WORK = 2**22
 
@@ -104,9 +106,12 @@ class Running:
 
     def remembered(self, X: Tensor) -> Pass:
         """Run some rows through the network, unless they are the last that were: values stay as they are."""
-        if self.seen is None or self.seen[0] is not X:
-            self.seen = X, self.forward(X)
-        return self.seen[1]
+        if self.seen is not None and self.seen[0] is X:
+            return self.seen[1]
+        run = self.forward(X)
+        if len(X) * sum(self.layout.widths) <= REMEMBERED:
+            self.seen = X, run
+        return run
 
     def deltas(self, run: Pass, slope: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Give each block, what it was fed, and the derivatives with respect to its neurons' sums."""

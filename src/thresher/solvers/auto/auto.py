@@ -161,6 +161,8 @@ class Search:
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Search by Newton's method on rows of which some are held out."""
         whole, budget = self.subset.part.to(torch.float64), self.budget
+        # A search is long enough to make another network of another last digit.
+        whole = replace(whole, data=whole.data.rounded(self.tuning.judge.digit))
         judges = judges_of(whole, budget, self.seed, self.tuning.judge)
         # Exact recovery has had its own passes.
         limit = self.passes + self.solver.passes

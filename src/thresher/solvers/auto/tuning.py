@@ -326,7 +326,10 @@ class JudgeTuning:
     # targets count as explained, so many without any penalty. Below the second, no other way is tried.
     steps: int = 30
     exact: float = 1e-4
-    done: float = 1e-18
+    done: float = 1e-13
+    # What inputs and targets are rounded to while candidates are searched for, in their spreads: above what a
+    # shift by 1,000 spreads loses, below what tells an exact fit from another.
+    digit: float = 2.0**-24
     # What targets that were rounded to float32 leave at most: below this, the network counts as recovered.
     recovered: float = 1e-14
     exact_steps: int = 40

@@ -49,7 +49,9 @@ def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
     indices, order = torch.cat([at for at, _ in parts]).sort()
     values = torch.cat([of for _, of in parts])[order].to(dtype)
     signs = alternating(layout)
-    point = Point(SparseVector(indices, values, layout.size), None if signs is None else signs.to(dtype))
+    if signs is not None:
+        signs = (signs * _orientation(objective)).to(dtype)
+    point = Point(SparseVector(indices, values, layout.size), signs)
     return point.at(objective.closed(indices))
 
 
@@ -67,6 +69,15 @@ def alternating(layout: Layout) -> Tensor | None:
     signs = torch.ones(layout.widths[-2], dtype=torch.float64)
     signs[1::2] = -1
     return signs
+
+
+def _orientation(objective: Relu) -> Tensor:  # (outputs,), +1 or -1
+    """Say to which side each target is skewed, so that mirrored targets begin with a mirrored network."""
+    y, share = objective.data.targets, objective.data.share.double()
+    if not y.is_floating_point() or y.shape[1] != objective.layout.widths[-1]:
+        return torch.ones(objective.layout.widths[-1], dtype=torch.float64)
+    skewness = share @ (y.double() - share @ y.double()).pow(3)
+    return torch.where(skewness < 0, -1.0, 1.0).double()
 
 
 def relevance(objective: Relu) -> Tensor:  # (inputs,)
@@ -110,7 +121,9 @@ def _kinked(
     if layout.bias:
         parts.append((layout.biases(0, neuron), -(through * weights).sum(1)))
     if not layout.fused:
-        outer = torch.from_numpy(random.standard_normal((outputs, neurons)))
+        outer = (
+            torch.from_numpy(random.standard_normal((outputs, neurons))) * _orientation(objective)[:, None]
+        )
         places = layout.position(1, torch.arange(outputs)[:, None], neuron)
         parts.append((places.view(-1), outer.view(-1)))
     if layout.direct:
