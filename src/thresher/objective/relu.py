@@ -166,14 +166,6 @@ def _upper(J: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
-    """The objective at one point: its value, and the gradient where it can matter."""
-
-    value: float
-    gradient: SparseVector
-
-
-@dataclass(frozen=True, eq=False)
 class Relu:
     """The mean loss of a network over some rows, plus ``alpha / 2`` times its squared weights.
 
