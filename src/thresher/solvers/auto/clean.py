@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -9,6 +10,7 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
+from thresher.solvers.auto.subset import compact
 from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
 
 # A sum that is this much smaller than what was added up is zero but for rounding.
@@ -19,28 +21,39 @@ MOST_NUMBERS = 10**6
 
 def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
+    subset = compact(objective, fit.point)
+    fit = _cleaned(subset.part, Fit(subset.drop(fit.point), fit.value), tuning, newton)
+    return Fit(subset.lift(fit.point), fit.value)
+
+
+def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     fused = objective.layout.fused and objective.layout.layers == 2
     for part in (_without_idle, _straightened):
         trial = measured(objective, part(objective, fit.point, tuning))
-        if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(fit.value, tuning):
+        if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(objective, fit, trial, tuning):
             fit = trial
-    fit = _trimmed(objective, fit, tuning, newton)
     for near in tuning.collinear if fused else ():
         # Neurons of nearly one kink are one where the rows cannot tell them apart.
         trial = measured(objective, _merged(objective, fit.point, near))
-        if trial.point.w.nonzeros != fit.nonzeros or trial.value != fit.value:
-            trial = _trimmed(
-                objective, refit(objective, trial, tuning.steps, newton, rough=False), tuning, newton
-            )
-            if trial.nonzeros < fit.nonzeros and trial.value <= _allowed(fit.value, tuning):
-                fit = trial
+        if trial.nonzeros != fit.nonzeros or trial.value != fit.value:
+            trial = refit(objective, trial, tuning.steps, newton, rough=False)
+            if trial.value <= _allowed(objective, fit, trial, tuning):
+                # A linear part that a merge leaves may be worth its weights once others go.
+                trial = trial if trial.nonzeros < fit.nonzeros else _trimmed(objective, trial, tuning, newton)
+                fit = trial if trial.nonzeros < fit.nonzeros else fit
+    fit = _trimmed(objective, fit, tuning, newton)
     trial = measured(objective, _turned(objective, fit.point, tuning)) if fused else fit
-    fit = trial if trial.value <= _allowed(fit.value, tuning) else fit
+    fit = trial if trial.value <= _allowed(objective, fit, trial, tuning) else fit
     return through_zero(objective, fit, tuning)
 
 
-def _allowed(value: float, tuning: CleanTuning) -> float:
-    return value * (1 + tuning.share) + tuning.least
+def _allowed(objective: Relu, fit: Fit, trial: Fit, tuning: CleanTuning) -> float:
+    """Give the objective that a network may have which is to take the place of another."""
+    share = tuning.share
+    if fit.value <= tuning.exact:
+        # What is left is rounding, which weights that mean nothing fit as well.
+        share += tuning.accident * max(0, fit.nonzeros - trial.nonzeros) / objective.data.amount
+    return fit.value * (1 + share) + tuning.least
 
 
 def _extremes(objective: Relu, point: Point) -> list[tuple[Tensor, Tensor]]:
@@ -197,23 +210,34 @@ def _outer(objective: Relu, point: Point) -> Tensor:  # (hidden, outputs)
 
 
 def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
-    """Remove weights whose removal costs nothing, once the others are refitted."""
+    """Remove weights whose removal costs nothing, once the others are refitted.
+
+    Removals are tried on some of the rows first, since most trials fail.
+    """
+    if fit.nonzeros == 0 or fit.nonzeros > tuning.most:
+        return fit
+    few = _some_rows(objective, max(tuning.rows, tuning.rows_each * fit.nonzeros))
     for _ in range(tuning.rounds):
         free = ~brought_along(objective, fit.point.w.indices)
-        if fit.nonzeros == 0 or fit.nonzeros > tuning.most or not bool(free.any()):
+        if not bool(free.any()):
             break
-        H, _ = objective.curvature(fit.point)
-        slack = 2 * tuning.promised * (_allowed(fit.value, tuning) - fit.value)
+        start = fit if few is objective else _refitted(few, fit.point, tuning, newton)
+        H, _ = few.curvature(start.point)
+        slack = 2 * tuning.promised * (fit.value * tuning.share + tuning.least)
         if fit.value <= tuning.exact:
             # Nothing is lost by trying: what is exact before is exact afterwards, or else it stays.
             slack = tuning.bold
-        order = removal(H, fit.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)
+        order = removal(H, start.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)
+        trial = fit
         while order.numel():
             stays = torch.ones(fit.nonzeros, dtype=torch.bool)
             stays[order] = False
-            trial = measured(objective, fit.point.keep(stays))
-            trial = refit(objective, trial, tuning.steps, newton, rough=False)
-            if trial.value <= _allowed(fit.value, tuning):
+            trial = _refitted(few, start.point.keep(stays), tuning, newton)
+            serves = trial.value <= _allowed(few, start, trial, tuning)
+            if serves and few is not objective:
+                trial = _refitted(objective, trial.point, tuning, newton)
+                serves = trial.value <= _allowed(objective, fit, trial, tuning)
+            if serves:
                 break
             order = order[: order.numel() // 2]
         if order.numel() == 0:
@@ -222,13 +246,25 @@ def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
     return fit
 
 
+def _refitted(objective: Relu, point: Point, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
+    return refit(objective, measured(objective, point), tuning.steps, newton, rough=False)
+
+
+def _some_rows(objective: Relu, rows: int) -> Relu:
+    """Give the objective on some rows, evenly spaced, or on all of them."""
+    data = objective.data
+    if rows >= data.rows:
+        return objective
+    return objective.on(data.take(np.linspace(0, data.rows - 1, rows).astype(np.int64)))
+
+
 def through_zero(objective: Relu, fit: Fit, tuning: CleanTuning, accident: float = 0.0) -> Fit:
     """Set biases to what is zero in raw units, where that costs nothing.
 
     With `accident`, what it costs may be so many times the mean loss of one row, which is what a number that
     means nothing gains by fitting rounding.
     """
-    free = fit.value * (1 + accident / objective.data.amount)
+    free = fit.value * (1 + max(tuning.share, accident / objective.data.amount)) + tuning.least
     places, zeros = objective.raw_biases(fit.point)
     w = fit.point.w
     for place, zero in zip(places.tolist(), zeros.tolist(), strict=True):
@@ -236,7 +272,7 @@ def through_zero(objective: Relu, fit: Fit, tuning: CleanTuning, accident: float
         values[torch.searchsorted(w.indices, place)] = zero
         point = fit.point.with_values(values)
         value = objective.value(point)
-        if value <= max(free, _allowed(fit.value, tuning)):
+        if value <= free:
             fit = Fit(point, value)
             w = fit.point.w
     return fit

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from thresher.linear.vector import SparseVector
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.sides import ReluForm, to_relu
-from thresher.solvers.auto.subset import Subset
+from thresher.solvers.auto.subset import Subset, compact
 from thresher.solvers.auto.tuning import RecoverTuning
 
 
@@ -106,21 +104,21 @@ class Polish:
             fit = shrink(few, fit, self.allowed, tuning.newton)
         fit = self._filled(few, refit(few, fit, tuning.polish_steps, tuning.newton))
         promising = self.explains(fit, tuning.explained)
-        whole = self._on_all(layout, fit, tuning.last_steps if promising else 0)
+        whole = self._on_all(few, fit, tuning.last_steps if promising else 0)
         if fit.nonzeros > self.budget and not self.explains(whole):
             # The extra output bias is for a network that is found.
-            whole = self._on_all(layout, shrink(few, fit, self.budget, tuning.newton), 0)
+            whole = self._on_all(few, shrink(few, fit, self.budget, tuning.newton), 0)
         return whole
 
-    def _on_all(self, layout: Layout, fit: Fit, steps: int) -> Fit:
-        """Give a network its places among all inputs, and refit it on all rows."""
-        objective = self.subset.whole
-        # Empty neurons would be computed along.
-        wide = replace(layout, widths=(objective.layout.widths[0], *layout.widths[1:]))
-        small = replace(objective, layout=wide)
-        point = moved(fit.point, layout, wide, self.subset.features)
-        fit = refit(small, Fit(point, small.value(point)), steps, self.tuning.newton)
-        return Fit(moved(fit.point, wide, objective.layout, None), fit.value)
+    def _on_all(self, few: Relu, fit: Fit, steps: int) -> Fit:
+        """Give a network its places in the problem's own layout, and refit it on all rows."""
+        whole = self.subset.whole
+        neurons = torch.arange(few.layout.widths[1])
+        point = Subset(whole, few, (self.subset.units[0], neurons, None)).lift(fit.point)
+        small = compact(whole, point)
+        point = small.drop(point)
+        fit = refit(small.part, Fit(point, small.part.value(point)), steps, self.tuning.newton)
+        return Fit(small.lift(fit.point), fit.value)
 
     def _filled(self, few: Relu, fit: Fit) -> Fit:
         """Spend what is left of the budget where the gradient is largest, if that saves much of the error."""
@@ -138,26 +136,11 @@ class Polish:
         return filled if filled.value < self.tuning.filled * fit.value else fit
 
 
-def moved(point: Point, here: Layout, there: Layout, features: Tensor | None) -> Point:
-    """Give a network its places in a layout with more neurons, or inputs of which it uses `features`."""
-    places = []
-    for block, part in enumerate(here.split(point.w.indices)):
-        neuron, feature = here.pairs(point.w.indices[part], block)
-        bias = feature == here.inputs[block]
-        if features is not None and block != here.layers - 1:
-            feature = features[feature.clamp(max=features.numel() - 1)]
-        places.append(there.position(block, neuron, torch.where(bias, there.inputs[block], feature)))
-    signs = torch.ones(there.widths[1], dtype=torch.float64)
-    if point.signs is not None:
-        signs[: here.widths[1]] = point.signs
-    return Point(SparseVector(torch.cat(places), point.w.values, there.size), signs)
-
-
 def polish_of(
     subset: Subset, rows: np.ndarray, budget: int, spread: float, peak: float, tuning: RecoverTuning
 ) -> Polish:
     """Prepare to polish on some rows first; the objective on all inputs is in float64."""
     data = subset.whole.data.take(rows)
-    if subset.features is not None:
-        data = data.only(subset.features)
+    if subset.units[0] is not None:
+        data = data.only(subset.units[0])
     return Polish(subset, replace(subset.part, data=data), budget, spread, peak, tuning)

@@ -197,7 +197,7 @@ class _Search:
     def __init__(self, problem: Problem, rival: float) -> None:
         self.problem, self.tuning, self.budget, self.rival = problem, problem.tuning, problem.budget, rival
         objective, tuning = problem.objective, problem.tuning
-        self.subset = _subset(objective, feature_subset(problem))
+        self.subset = Subset.of_features(objective, feature_subset(problem))
         self.form = absolute_objective(self.subset.part)
         self.random = np.random.default_rng([problem.seed, 3])
         self.orders = np.random.default_rng([problem.seed, 2])
@@ -427,14 +427,3 @@ class _Search:
         answer = self._polished(objective.layout, point)
         yield answer
         return answer.found
-
-
-def _subset(objective: Relu, features: Tensor) -> Subset:
-    """Give the objective on some inputs."""
-    inputs = objective.layout.widths[0]
-    if features.numel() == inputs:
-        return Subset(objective, objective, None)
-    layout = replace(objective.layout, widths=(features.numel(), *objective.layout.widths[1:]))
-    origins = None if objective.origins is None else objective.origins[features]
-    part = replace(objective, data=objective.data.only(features), layout=layout, origins=origins)
-    return Subset(objective, part, features)

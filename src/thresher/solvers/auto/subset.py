@@ -1,4 +1,4 @@
-"""A feature subset to search on, where all features would be too many."""
+"""A part of a network to work on: some of the inputs and neurons, where all would be too many."""
 
 from __future__ import annotations
 
@@ -16,52 +16,94 @@ from thresher.solvers.auto.wide import relevance
 
 @dataclass(frozen=True, eq=False)
 class Subset:
-    """An objective on some of its inputs, and the way back.
+    """An objective on some of its inputs and neurons, and the way back.
 
     Attributes
     ----------
     whole, part : Relu
-        The objective on all inputs, and on the chosen ones.
-    features : int64 tensor, ascending
-        The chosen inputs; None where it is all of them.
+        The objective on all inputs and neurons, and on the chosen ones.
+    units : tuple of int64 tensors, ascending, or None
+        The chosen inputs, neurons of each hidden layer, and outputs; None where it is all of them.
     """
 
     whole: Relu
     part: Relu
-    features: Tensor | None
+    units: tuple[Tensor | None, ...]
+
+    @classmethod
+    def of(cls, objective: Relu, units: tuple[Tensor | None, ...]) -> Subset:
+        """Restrict an objective to some of its inputs and neurons."""
+        if all(chosen is None for chosen in units):
+            return cls(objective, objective, units)
+        old, features = objective.layout.widths, units[0]
+        widths = [
+            width if chosen is None else chosen.numel() for width, chosen in zip(old, units, strict=True)
+        ]
+        part = replace(objective, layout=replace(objective.layout, widths=tuple(widths)))
+        if features is not None:
+            origins = None if objective.origins is None else objective.origins[features]
+            part = replace(part, data=objective.data.only(features), origins=origins)
+        return cls(objective, part, units)
+
+    @classmethod
+    def of_features(cls, objective: Relu, features: Tensor) -> Subset:
+        """Restrict an objective to some of its inputs, or to all of them."""
+        chosen = features if features.numel() < objective.layout.widths[0] else None
+        return cls.of(objective, (chosen, *(None for _ in objective.layout.widths[1:])))
 
     def lift(self, point: Point) -> Point:
         """Give a point of the part its places in the whole."""
-        if self.features is None:
-            return point
         here, there, w = self.part.layout, self.whole.layout, point.w
+        if here == there:
+            return point
         places = []
         for block, part in enumerate(here.split(w.indices)):
             neuron, feature = here.pairs(w.indices[part], block)
-            if block in (0, here.layers):
-                inside = feature < here.inputs[block]
-                moved = self.features[feature.clamp(max=self.features.numel() - 1)]
-                feature = torch.where(inside, moved, there.inputs[block])
-            places.append(there.position(block, neuron, feature))
-        return replace(point, w=SparseVector(torch.cat(places), w.values, there.size))
+            inputs, neurons = self._around(block)
+            moved = feature if inputs is None else inputs[feature.clamp(max=inputs.numel() - 1)]
+            feature = torch.where(feature == here.inputs[block], there.inputs[block], moved)
+            places.append(there.position(block, neuron if neurons is None else neurons[neuron], feature))
+        signs, live = point.signs, self.units[-2]
+        if signs is not None and live is not None:
+            signs = torch.ones(there.widths[-2], dtype=signs.dtype).index_copy_(0, live, signs)
+        return Point(SparseVector(torch.cat(places), w.values, there.size), signs)
 
     def drop(self, point: Point) -> Point:
-        """Give a point of the whole its places in the part; weights of other inputs are lost."""
-        if self.features is None:
-            return point
+        """Give a point of the whole its places in the part; weights of other inputs and neurons are lost."""
         here, there, w = self.part.layout, self.whole.layout, point.w
+        if here == there:
+            return point
         places, kept = [], []
         for block, part in enumerate(there.split(w.indices)):
             neuron, feature = there.pairs(w.indices[part], block)
-            inside = torch.ones(neuron.numel(), dtype=torch.bool)
-            if block in (0, there.layers):
-                bias = feature == there.inputs[block]
-                place = torch.searchsorted(self.features, feature).clamp(max=self.features.numel() - 1)
-                inside = bias | (self.features[place] == feature)
-                feature = torch.where(bias, here.inputs[block], place)
-            places.append(here.position(block, neuron, feature)[inside])
-            kept.append(inside)
-        return replace(point, w=SparseVector(torch.cat(places), w.values[torch.cat(kept)], here.size))
+            inputs, neurons = self._around(block)
+            neuron, inside = _places(neurons, neuron)
+            bias = feature == there.inputs[block]
+            feature, read = _places(inputs, feature)
+            places.append(here.position(block, neuron, torch.where(bias, here.inputs[block], feature)))
+            kept.append(inside & (bias | read))
+        held, live = torch.cat(kept), self.units[-2]
+        signs = point.signs if point.signs is None or live is None else point.signs[live]
+        return Point(SparseVector(torch.cat(places)[held], w.values[held], here.size), signs)
+
+    def _around(self, block: int) -> tuple[Tensor | None, Tensor | None]:
+        """Give the units that a block reads, and those that it feeds."""
+        layout = self.whole.layout
+        if block == layout.layers:
+            return self.units[0], self.units[-1]
+        # Signs that are no weights stand for a fused layer: there is nothing to read but a bias.
+        fused = layout.fused and block == layout.layers - 1
+        return None if fused else self.units[block], self.units[block + 1]
+
+
+def _places(chosen: Tensor | None, units: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the places of units among the chosen ones, and whether they are among them."""
+    if chosen is None:
+        return units, torch.ones_like(units, dtype=torch.bool)
+    if chosen.numel() == 0:
+        return torch.zeros_like(units), torch.zeros_like(units, dtype=torch.bool)
+    place = torch.searchsorted(chosen, units).clamp(max=chosen.numel() - 1)
+    return place, chosen[place] == units
 
 
 def subset_of(objective: Relu, budget: int, tuning: SubsetTuning) -> Subset:
@@ -69,10 +111,26 @@ def subset_of(objective: Relu, budget: int, tuning: SubsetTuning) -> Subset:
     data, inputs = objective.data, objective.layout.widths[0]
     fitting = objective.memory_limit // (8 * min(data.rows, tuning.rows))
     most = max(tuning.least, min(int(tuning.each * budget), fitting))
-    if inputs <= most:
-        return Subset(objective, objective, None)
-    features = largest(relevance(objective).float(), most)
-    layout = replace(objective.layout, widths=(features.numel(), *objective.layout.widths[1:]))
-    origins = None if objective.origins is None else objective.origins[features]
-    part = replace(objective, data=data.only(features), layout=layout, origins=origins)
-    return Subset(objective, part, features)
+    everything = torch.arange(inputs)
+    return Subset.of_features(
+        objective, everything if inputs <= most else largest(relevance(objective).float(), most)
+    )
+
+
+def compact(objective: Relu, point: Point) -> Subset:
+    """Restrict an objective to the inputs and neurons that a network uses.
+
+    All inputs stay where a copy of some columns would exceed the memory limit.
+    """
+    layout, w, data = objective.layout, point.w, objective.data
+    used = [torch.zeros(width, dtype=torch.bool) for width in layout.widths]
+    used[-1][:] = True
+    for block, part in enumerate(layout.split(w.indices)):
+        neuron, feature = layout.pairs(w.indices[part], block)
+        if block < layout.layers:
+            used[block + 1][neuron] = True
+        inside = feature < layout.inputs[block]
+        used[0 if block == layout.layers else block][feature[inside]] = True
+    if data.rows * int(used[0].sum()) * data.dtype.itemsize > objective.memory_limit:
+        used[0][:] = True
+    return Subset.of(objective, tuple(None if bool(one.all()) else one.nonzero().flatten() for one in used))

@@ -360,7 +360,7 @@ class CleanTuning:
     # How much the objective may rise when something goes: a share of it, and a number at rounding level.
     share: float = 1e-7
     least: float = 1e-20
-    # What a bias that means nothing may gain by fitting rounding, in mean losses of one row.
+    # What a weight that means nothing may gain by fitting rounding, in mean losses of one row.
     accident: float = 20.0
     # Losses, in units of the target's variance, at which a fit is exact; more is then tried: removals that
     # the equations say raise twice the objective by so much.
@@ -374,6 +374,9 @@ class CleanTuning:
     rounds: int = 12
     steps: int = 6
     most: int = 400
+    # Rows on which removals are tried first: at least, and for each weight.
+    rows: int = 5000
+    rows_each: int = 20
 
 
 @dataclass(frozen=True)
