@@ -196,12 +196,12 @@ def test_turning_keeps_outputs_and_stops_where_nothing_cancels() -> None:
     for sign in (1.0, -1.0):
         written = network([(1, OTHER), (sign, OPPOSITE)], (sign, 2 * sign, 0), 2.0)
         objective, _ = explained(written)
-        turned = _turned(objective, written, CLEAN)
+        turned = _turned(objective, written)
         assert turned.w.nonzeros == written.w.nonzeros - 2
         torch.testing.assert_close(
             outputs(objective, turned), outputs(objective, written), rtol=0, atol=1e-12
         )
-        again = _turned(objective, turned, CLEAN)
+        again = _turned(objective, turned)
         assert torch.equal(again.w.indices, turned.w.indices)
         assert torch.equal(again.w.values, turned.w.values)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -32,19 +34,16 @@ def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
         trial = measured(objective, part(objective, fit.point, tuning))
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(objective, fit, trial, tuning):
             fit = trial
-    for near in tuning.collinear if fused else ():
-        # Neurons of nearly one kink are one where the rows cannot tell them apart.
-        trial = measured(objective, _merged(objective, fit.point, near))
-        if trial.nonzeros != fit.nonzeros or trial.value != fit.value:
-            trial = refit(objective, trial, tuning.steps, newton, rough=False)
-            if trial.value <= _allowed(objective, fit, trial, tuning):
-                # A linear part that a merge leaves may be worth its weights once others go.
-                trial = trial if trial.nonzeros < fit.nonzeros else _trimmed(objective, trial, tuning, newton)
-                fit = trial if trial.nonzeros < fit.nonzeros else fit
-    fit = _trimmed(objective, fit, tuning, newton)
-    trial = measured(objective, _turned(objective, fit.point, tuning)) if fused else fit
-    fit = trial if trial.value <= _allowed(objective, fit, trial, tuning) else fit
-    return through_zero(objective, fit, tuning)
+    fit = _with_sides(objective, fit, tuning) if fused else fit
+    smaller = _smallest(objective, fit, tuning, newton)
+    if fused and smaller is not fit:
+        smaller = _with_sides(objective, smaller, tuning)
+    return through_zero(objective, smaller, tuning)
+
+
+def _with_sides(objective: Relu, fit: Fit, tuning: CleanTuning) -> Fit:
+    trial = measured(objective, _turned(objective, fit.point))
+    return trial if trial.value <= _allowed(objective, fit, trial, tuning) else fit
 
 
 def _allowed(objective: Relu, fit: Fit, trial: Fit, tuning: CleanTuning) -> float:
@@ -90,7 +89,7 @@ def _without_idle(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
 def _straightened(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
     """Write neurons that are on for all rows as direct connections, where that costs no more."""
     layout, w = objective.layout, point.w
-    if not layout.direct or layout.layers != 2 or not layout.bias:
+    if not layout.direct or layout.layers != 2:
         return point
     ((low, _),) = _extremes(objective, point)
     parts = layout.split(w.indices)
@@ -117,7 +116,8 @@ def _straightened(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
     at, output = dense[:-1].nonzero(as_tuple=True)
     added = layout.position(layout.layers, output, at)
     places = torch.cat([w.indices[kept], added, layout.output_biases])
-    numbers = torch.cat([w.values[kept], dense[at, output], dense[-1]])
+    constants = dense[-1, : layout.output_biases.numel()]
+    numbers = torch.cat([w.values[kept], dense[at, output], constants])
     indices, place = places.unique(return_inverse=True)
     summed = torch.zeros(indices.numel(), dtype=values.dtype).index_add_(0, place, numbers)
     held = summed != 0
@@ -141,7 +141,19 @@ class _Kinks:
     @property
     def turns(self) -> bool:
         """Whether ``relu(z)`` may become ``z + relu(-z)``, with z in the direct connections."""
-        return self.layout.direct and self.layout.bias
+        return self.layout.direct
+
+    @property
+    def direct(self) -> Tensor:  # (used,)
+        """The direct connections of the features that neurons use."""
+        inside = self.used < self.layout.inputs[0]
+        places = self.layout.position(self.layout.layers, torch.zeros_like(self.used), self.used)
+        return self.point.w.at(torch.where(inside, places, 0)).double() * inside
+
+    def turned(self, chosen: Tensor) -> Point:
+        """Turn some neurons round."""
+        line = self.signs[chosen] @ self.dense[chosen]
+        return self.rewritten(torch.where(chosen[:, None], -self.dense, self.dense), self.signs, line)
 
     def rewritten(self, dense: Tensor, signs: Tensor, line: Tensor) -> Point:
         """Give the network of other neurons, with a linear part more."""
@@ -152,8 +164,10 @@ class _Kinks:
         if bool((line != 0).any()):
             inside = used < layout.inputs[0]
             places += [layout.position(layout.layers, torch.zeros_like(used[inside]), used[inside])]
-            places += [layout.output_biases]
-            values += [line[inside], line[~inside].sum()[None]]
+            values += [line[inside]]
+            if layout.bias:
+                places += [layout.output_biases]
+                values += [line[~inside].sum()[None]]
         indices, place = torch.cat(places).unique(return_inverse=True)
         total = torch.zeros(indices.numel(), dtype=torch.float64).index_add_(0, place, torch.cat(values))
         most = torch.zeros_like(total).index_add_(0, place, torch.cat(values).abs())
@@ -176,6 +190,8 @@ def _merged(objective: Relu, point: Point, near: float) -> Point:
     if kinks.turns:
         alike |= cosine < near - 1
     leader = alike.to(torch.int8).argmax(1)
+    if torch.equal(leader, torch.arange(len(dense))):
+        return point
     side = cosine[torch.arange(len(dense)), leader].sign()
     summed = torch.zeros_like(dense).index_add_(0, leader, (signs * side)[:, None] * dense)
     size = torch.zeros_like(signs).index_add_(0, leader, dense.norm(dim=1))
@@ -186,15 +202,22 @@ def _merged(objective: Relu, point: Point, near: float) -> Point:
     return kinks.rewritten(summed, torch.where(along < 0, -1.0, 1.0), line)
 
 
-def _turned(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
+def _turned(objective: Relu, point: Point) -> Point:
     """Turn neurons round whose linear part then cancels the direct connections there are."""
-    best, number = point, 0
-    while number < (kinks := _Kinks(objective, best)).live.numel() and kinks.turns:
-        dense, line = kinks.dense.clone(), kinks.signs[number] * kinks.dense[number]
-        dense[number] *= -1
-        trial = kinks.rewritten(dense, kinks.signs, line)
-        best = trial if trial.w.nonzeros < best.w.nonzeros else best
-        number += 1
+    kinks = _Kinks(objective, point)
+    if not kinks.turns or kinks.live.numel() == 0:
+        return point
+    # Several at once where least squares say which, then one by one.
+    inside = kinks.used < objective.layout.inputs[0]
+    pull = (kinks.signs[:, None] * kinks.dense).T[inside]
+    shares = torch.linalg.lstsq(pull, -kinks.direct[inside, None], driver="gelsd").solution[:, 0]
+    trial = kinks.turned(shares > 0.5)
+    best = trial if trial.w.nonzeros < point.w.nonzeros else point
+    for number in range(kinks.live.numel()):
+        kinks = _Kinks(objective, best)
+        if number < kinks.live.numel():
+            trial = kinks.turned(torch.arange(kinks.live.numel()) == number)
+            best = trial if trial.w.nonzeros < best.w.nonzeros else best
     return best
 
 
@@ -209,41 +232,69 @@ def _outer(objective: Relu, point: Point) -> Tensor:  # (hidden, outputs)
     return dense[:-1]
 
 
-def _trimmed(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
-    """Remove weights whose removal costs nothing, once the others are refitted.
+def _smallest(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
+    """Merge neurons and remove weights as long as the others, refitted, do the same.
 
-    Removals are tried on some of the rows first, since most trials fail.
+    Most trials fail, so where there are many rows some of them decide, and all of them have the last word.
     """
     if fit.nonzeros == 0 or fit.nonzeros > tuning.most:
         return fit
     few = _some_rows(objective, max(tuning.rows, tuning.rows_each * fit.nonzeros))
+    if few is objective:
+        return [fit, *_smaller(objective, fit, tuning, newton)][-1]
+    found = list(_smaller(few, _refitted(few, fit.point, tuning, newton), tuning, newton))
+    for one in reversed(found):
+        trial = _refitted(objective, one.point, tuning, newton)
+        if trial.value <= _allowed(objective, fit, trial, tuning):
+            return trial
+    return fit
+
+
+def _smaller(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Iterator[Fit]:
+    """Give smaller and smaller networks that do the same."""
+    fused = objective.layout.fused and objective.layout.layers == 2
+    for near in tuning.collinear if fused else ():
+        # Neurons of nearly one kink are one where the rows cannot tell them apart.
+        point = _merged(objective, fit.point, near)
+        if point is fit.point:
+            continue
+        trial = _refitted(objective, point, tuning, newton)
+        if trial.value <= _allowed(objective, fit, trial, tuning):
+            # A linear part that a merge leaves may be worth its weights once others go.
+            if trial.nonzeros >= fit.nonzeros:
+                trial = [trial, *_removals(objective, trial, tuning, newton)][-1]
+            if trial.nonzeros < fit.nonzeros:
+                fit = trial
+                yield fit
+    yield from _removals(objective, fit, tuning, newton)
+
+
+def _removals(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Iterator[Fit]:
+    """Remove weights, round after round, whose removal costs nothing."""
+    most = fit.nonzeros
     for _ in range(tuning.rounds):
         free = ~brought_along(objective, fit.point.w.indices)
         if not bool(free.any()):
-            break
-        start = fit if few is objective else _refitted(few, fit.point, tuning, newton)
-        H, _ = few.curvature(start.point)
+            return
+        H, _ = objective.curvature(fit.point)
         slack = 2 * tuning.promised * (fit.value * tuning.share + tuning.least)
         if fit.value <= tuning.exact:
             # Nothing is lost by trying: what is exact before is exact afterwards, or else it stays.
             slack = tuning.bold
-        order = removal(H, start.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)
+        order = removal(H, fit.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)[:most]
         trial = fit
         while order.numel():
             stays = torch.ones(fit.nonzeros, dtype=torch.bool)
             stays[order] = False
-            trial = _refitted(few, start.point.keep(stays), tuning, newton)
-            serves = trial.value <= _allowed(few, start, trial, tuning)
-            if serves and few is not objective:
-                trial = _refitted(objective, trial.point, tuning, newton)
-                serves = trial.value <= _allowed(objective, fit, trial, tuning)
-            if serves:
+            trial = _refitted(objective, fit.point.keep(stays), tuning, newton)
+            if trial.value <= _allowed(objective, fit, trial, tuning):
                 break
             order = order[: order.numel() // 2]
         if order.numel() == 0:
-            break
-        fit = trial
-    return fit
+            return
+        # Twice as many were too many.
+        fit, most = trial, order.numel()
+        yield fit
 
 
 def _refitted(objective: Relu, point: Point, tuning: CleanTuning, newton: NewtonTuning) -> Fit:

@@ -11,7 +11,7 @@ import torch
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.absolute import AbsoluteForm
-from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal, shrink
 from thresher.solvers.auto.sides import ReluForm, to_relu
 from thresher.solvers.auto.subset import Subset, compact
 from thresher.solvers.auto.tuning import RecoverTuning
@@ -103,6 +103,7 @@ class Polish:
         if fit.nonzeros > self.allowed:
             fit = shrink(few, fit, self.allowed, tuning.newton)
         fit = self._filled(few, refit(few, fit, tuning.polish_steps, tuning.newton))
+        fit = self._trimmed(few, fit) if self.explains(fit) else fit
         promising = self.explains(fit, tuning.explained)
         whole = self._on_all(few, fit, tuning.last_steps if promising else 0)
         if fit.nonzeros > self.budget and not self.explains(whole):
@@ -119,6 +120,20 @@ class Polish:
         point = small.drop(point)
         fit = refit(small.part, Fit(point, small.part.value(point)), steps, self.tuning.newton)
         return Fit(small.lift(fit.point), fit.value)
+
+    def _trimmed(self, few: Relu, fit: Fit) -> Fit:
+        """Let go of weights that gain no more than an accident does, where all that is left is rounding."""
+        tuning, free = self.tuning, ~brought_along(few, fit.point.w.indices)
+        H, _ = few.curvature(fit.point, rough=True)
+        accident = tuning.no_accident * 2 * fit.value / few.data.rows
+        gone = removal(H, fit.point.w.values, free, 0, tuning.newton.ridge, math.inf, accident)
+        if gone.numel() == 0:
+            return fit
+        stays = torch.ones(fit.nonzeros, dtype=torch.bool)
+        stays[gone] = False
+        trial = measured(few, fit.point.keep(stays))
+        trial = refit(few, trial, tuning.polish_steps, tuning.newton)
+        return trial if self.explains(trial) else fit
 
     def _filled(self, few: Relu, fit: Fit) -> Fit:
         """Spend what is left of the budget where the gradient is largest, if that saves much of the error."""

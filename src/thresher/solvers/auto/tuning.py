@@ -362,9 +362,10 @@ class CleanTuning:
     least: float = 1e-20
     # What a weight that means nothing may gain by fitting rounding, in mean losses of one row.
     accident: float = 20.0
-    # Losses, in units of the target's variance, at which a fit is exact; more is then tried: removals that
-    # the equations say raise twice the objective by so much.
-    exact: float = 1e-16
+    # Losses, in units of the target's variance, at which a fit is exact: what targets that were rounded to
+    # float32 leave at most. More is then tried: removals that the equations say raise twice the objective by
+    # so much.
+    exact: float = 1e-14
     bold: float = 1e-3
     # Neurons whose cosine is within this of 1, or of -1, may be one: tried in turn.
     collinear: tuple[float, ...] = (1e-6, 1e-3)
