@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 
 import torch
@@ -65,19 +66,20 @@ class Auto:
         """Start with nothing; a given network is the first candidate."""
         search = Search(self, objective, budget)
         zero = SparseVector.zeros(objective.size, torch.float64)
-        return Iterate(zero, math.inf, 0.0, kept=False, carry=search.iterates(start))
+        return Iterate(zero, math.inf, 0.0, kept=False, carry=(search, search.iterates(start)))
 
     def step(self, iterate: Iterate) -> Iterate:
         """Go on to the next candidate."""
-        return replace(next(iterate.carry), carry=iterate.carry)
+        return replace(next(iterate.carry[1]), carry=iterate.carry)
 
     def stop(self, iterate: Iterate) -> Status | None:
         """The last candidate brings its own status."""
         return None
 
     def rescue(self, iterate: Iterate) -> Iterate:
-        """Every candidate is within the budget; before the first there is nothing."""
-        return replace(iterate, kept=True)
+        """Cut down what is being trained; every candidate is within the budget."""
+        search: Search = iterate.carry[0]
+        return replace(iterate, kept=True) if iterate.kept else search.cut_short()
 
 
 class Search:
@@ -88,6 +90,8 @@ class Search:
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
         self.subset: Subset = subset_of(objective, budget, self.tuning.subset)
         self.tried: list[Candidate] = []
+        # Makes a network within the budget of what is being trained.
+        self.cut: Callable[[], Fit] | None = None
 
     @property
     def alphas(self) -> tuple[float, ...]:
@@ -118,6 +122,13 @@ class Search:
             return
         yield self._answer(best)
 
+    def cut_short(self) -> Iterate:
+        """Give a network within the budget before there is a candidate, an empty one if need be."""
+        if self.cut is None:
+            return self._iterate(self._empty, math.inf, "nothing")
+        fit = self.cut()
+        return self._iterate(fit.point, fit.value, "cut short")
+
     def _problem(self) -> Problem:
         batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
         return Problem(self.objective, self.budget, self.solver.passes, batch, self.seed, self.tuning.recover)
@@ -127,9 +138,14 @@ class Search:
         before = self.passes
         for progress in recover(problem, rival):
             self.passes = before + progress.passes
+            self.cut = progress.cut
             if progress.fit is None:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)
-            elif progress.found:
+            elif not progress.found:
+                yield self._iterate(
+                    progress.fit.point, progress.fit.value, "recovery", score=progress.fit.value
+                )
+            else:
                 exact = replace(self.objective.to(torch.float64), alpha=0.0)
                 fit = cleaned(exact, progress.fit, self.tuning.clean, self.tuning.newton)
                 fit = through_zero(exact, fit, self.tuning.clean, self.tuning.clean.accident)
@@ -225,6 +241,7 @@ class Search:
         for trained, passes in falling.run(point):
             point = trained
             self.passes += passes
+            self.cut = partial(self._cut_training, falling, point)
             kept = point.w.nonzeros <= self.budget
             loss = objective.value(point) if kept else math.nan
             yield self._iterate(self.subset.lift(point), loss, "training", kept=kept)
@@ -238,6 +255,10 @@ class Search:
             self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
             yield self._candidate(self.tried[-1])
         return min(self.tried, key=lambda candidate: candidate.score)
+
+    def _cut_training(self, falling: Falling, point: Point) -> Fit:
+        fit = measured(falling.objective, falling.cut(point, self.budget))
+        return Fit(self.subset.lift(fit.point), fit.value)
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""

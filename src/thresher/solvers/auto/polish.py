@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal, shrink
@@ -83,13 +82,13 @@ class Polish:
             lit |= (running.forward(batch.X).fed[1] > 0).any(0)
         return replace(network, weights=network.weights[lit], signs=network.signs[lit])
 
-    def fit(self, layout: Layout, point: Point) -> Fit:
+    def fit(self, objective: Relu, point: Point) -> Fit:
         """Bring a network within the budget and refit it: on some rows, then on all if that explains those.
 
         Parameters
         ----------
-        layout : Layout
-            Places for the inputs that students use, and no more neurons than allowed.
+        objective : Relu
+            Its layout is for the inputs that students use, and no more neurons than allowed.
         point : Point
             A network there.
 
@@ -98,7 +97,7 @@ class Polish:
         Fit
             A network in the problem's own layout, and the objective on all rows.
         """
-        tuning, few = self.tuning, replace(self.few, layout=layout)
+        tuning, few = self.tuning, replace(self.few, layout=objective.layout)
         fit = measured(few, point.to(torch.float64))
         if fit.nonzeros > self.allowed:
             fit = shrink(few, fit, self.allowed, tuning.newton)

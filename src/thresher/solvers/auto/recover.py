@@ -9,8 +9,9 @@ widen the best student with small random neurons, train, cut down again.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -18,7 +19,6 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.data import Data
-from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto import moves, newton
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
@@ -83,6 +83,8 @@ class Progress:
         The candidate: a point of the problem's own layout, in float64.
     found : bool
         Whether the candidate explains the targets.
+    cut : callable, optional
+        Makes a candidate of the student at once, for a search that is stopped.
     """
 
     phase: str
@@ -92,6 +94,7 @@ class Progress:
     form: AbsoluteForm | None = None
     fit: Fit | None = None
     found: bool = False
+    cut: Callable[[], Fit] | None = None
 
 
 def may_be_exact(problem: Problem) -> bool:
@@ -188,6 +191,9 @@ def _wide(search: _Search, most: Sequence[float] = ()) -> Generator[Progress, No
             yield from search.attempt(student, tuning.fixed_passes * length)
         ):
             return True
+        if search.best_value * 2 <= tuning.promising * search.spread**2:
+            # It is nearly found: cycles, which start from there, are shorter than the next stretch.
+            return False
     return False
 
 
@@ -315,8 +321,14 @@ class _Search:
         ):
             self.passes += passes
             form = form.read(layout, trained)
-            yield Progress(phase, self.passes, value, form.nonzeros, form)
+            yield Progress(phase, self.passes, value, form.nonzeros, form, cut=partial(self.cut, form))
         return form, value
+
+    def cut(self, form: AbsoluteForm) -> Fit:
+        """Make a network within the budget of an unfinished student."""
+        form = self._merged(form).prune(self.form, int(self.tuning.kept_last * self.budget))
+        network, _ = self.polish.relu(*self._shrunk(form))
+        return self.polish.fit(*network.strongest(self.problem.hidden).at(self.polish.few))
 
     def attempt(self, wide: AbsoluteForm, passes: float) -> Generator[Progress, None, bool]:
         """Merge, prune, train, eliminate and choose sides; says whether the network was found."""
@@ -397,14 +409,12 @@ class _Search:
         if not promising and self.left > tuning.patience * self.problem.passes:
             return False, None
         network, fits = polish.relu(form, value)
-        network = network.strongest(self.problem.hidden)
-        objective, point = network.at(polish.few)
-        answer = self._polished(objective.layout, point)
+        answer = self._polished(network.strongest(self.problem.hidden).at(polish.few))
         yield answer
         return answer.found, None if fits else network
 
-    def _polished(self, layout: Layout, point: Point) -> Progress:
-        fit = self.polish.fit(layout, point)
+    def _polished(self, network: tuple[Relu, Point]) -> Progress:
+        fit = self.polish.fit(*network)
         found = self.polish.explains(fit)
         return Progress("candidate", self.passes, fit.value, fit.nonzeros, fit=fit, found=found)
 
@@ -423,7 +433,8 @@ class _Search:
         for trained, value, passes in train(objective, point, schedule, self.problem.batch, self.orders):
             point = trained
             self.passes += passes
-            yield Progress("compromise", self.passes, value, point.w.nonzeros)
-        answer = self._polished(objective.layout, point)
+            cut = partial(self.polish.fit, objective, point)
+            yield Progress("compromise", self.passes, value, point.w.nonzeros, cut=cut)
+        answer = self._polished((objective, point))
         yield answer
         return answer.found
