@@ -17,6 +17,9 @@ from thresher.errors import DataError
 from thresher.objective.relu import Point, Relu, Running
 from thresher.solvers.auto.tuning import NewtonTuning
 
+# Removals after which the inverse is brought up to date.
+DEFERRED = 64
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -115,24 +118,32 @@ def removal(
     """
     inverse = inverse_of(H, ridge)
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
+    # Every removal takes ``column column'`` off the inverse. That is written now and then: choosing needs
+    # the diagonal, and one column at a time.
+    diagonal, columns = inverse.diagonal().clone(), torch.empty(DEFERRED, values.numel(), dtype=H.dtype)
     removed: list[int] = []
-    spent = 0.0
+    pending, spent = 0, 0.0
     while (len(removed) < count or slack > 0) and bool(live.any()):
         # Costs are compared in float32: what differs by rounding only is a tie, and goes to the lower place.
-        cost = torch.where(live, values.square() / inverse.diagonal().clamp(min=1e-300), math.inf)
+        cost = torch.where(live, values.square() / diagonal.clamp(min=1e-300), math.inf)
         least = int(cost.float().argmin())
         spent += float(cost[least])
         if len(removed) >= count and (spent > slack or float(cost[least]) > each):
             break
-        column = inverse[:, least] / inverse[least, least]
-        values = values - column * values[least]
-        inverse.addr_(column, inverse[least].clone(), alpha=-1)
-        values[least], inverse[least, least], live[least] = 0, 1, False
+        before = columns[:pending]
+        column = torch.addmv(inverse[least], before.T, before[:, least], alpha=-1)
+        pivot = max(float(column[least]), 1e-300)
+        values.sub_(column, alpha=float(values[least]) / pivot)
+        columns[pending] = column.div_(math.sqrt(pivot))
+        diagonal.addcmul_(column, column, value=-1)
+        live[least], pending = False, pending + 1
         removed.append(int(names[least]))
-        if len(removed) % 64 == 0:
+        if pending == DEFERRED:
             kept = live | ~free
-            inverse, values, names = inverse[kept][:, kept].contiguous(), values[kept], names[kept]
-            free, live = free[kept], live[kept]
+            left = columns[:, kept]
+            inverse = inverse[kept][:, kept].addmm_(left.T, left, alpha=-1)
+            values, diagonal, names = values[kept], inverse.diagonal().clone(), names[kept]
+            free, live, columns, pending = free[kept], live[kept], torch.empty_like(left), 0
     return torch.tensor(removed, dtype=torch.int64)
 
 

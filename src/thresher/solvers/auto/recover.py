@@ -191,7 +191,7 @@ def _wide(search: _Search, most: Sequence[float] = ()) -> Generator[Progress, No
             yield from search.attempt(student, tuning.fixed_passes * length)
         ):
             return True
-        if search.best_value * 2 <= tuning.promising * search.spread**2:
+        if 2 * search.best_value <= tuning.near * search.spread**2:
             # It is nearly found: cycles, which start from there, are shorter than the next stretch.
             return False
     return False

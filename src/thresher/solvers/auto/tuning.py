@@ -100,6 +100,8 @@ class RecoverTuning:
     cheap: float = 2e9
     almost: float = 1e-3
     promising: float = 1e-5
+    # A student that was cut down and leaves less than this is nearly it: cycles follow at once.
+    near: float = 1e-3
     # The error at which a network is found, as a share of the largest target squared: 110 dB.
     found: float = 1e-11
     # Weights kept by magnitude before and after the training on a fixed support, in budgets; the passes of
