@@ -11,6 +11,8 @@ from dense import CASES, NetworkCase
 from problems import Watch
 
 from thresher import SparseMLPRegressor
+from thresher.data.planted import planted
+from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
@@ -100,3 +102,43 @@ def test_every_way_and_its_score_is_told() -> None:
         assert way in model.status_.advice
     searched = [record for record in model.history_[:-1] if record["way"] != "recovery"]
     assert all(np.isfinite(record["score"]) for record in searched)
+
+
+def planted_objective() -> Relu:
+    """Give the objective of a network that recovery takes several passes for."""
+    problem = planted(n=2000, d=20, hidden=10, budget=40, seed=0)
+    data = Data(problem.X, torch.from_numpy(problem.y)[:, None])
+    return Relu(data, Layout((20, 10, 1), bias=False, fused=True), SquaredError())
+
+
+@pytest.mark.parametrize("passes", [1, 3, 8])
+def test_a_recovery_that_is_stopped_hands_out_a_network_within_the_budget(passes: int) -> None:
+    objective = planted_objective()
+    whole = float(objective.value(Point(SparseVector.zeros(objective.size), torch.ones(10))))
+    solution = run(Auto(), objective, 40, callback=lambda record, iterate: record["step"] == passes)
+    assert {record["way"] for record in solution.history} == {"recovery"}
+    assert solution.status.name == "callback"
+    assert 0 < solution.w.nonzeros <= 40
+    assert objective.value(Point(solution.w, solution.signs).to(torch.float32)) < 0.3 * whole
+
+
+def test_a_training_that_is_stopped_hands_out_a_network_within_the_budget() -> None:
+    objective = planted_objective()
+    solver = replace(Auto(passes=50), incremental=True)
+    solution = run(solver, objective, 15, max_iter=50, callback=lambda record, iterate: True)
+    assert [record["way"] for record in solution.history] == ["training"]
+    assert 0 < solution.w.nonzeros <= 15
+
+
+def test_what_recovery_nearly_found_is_a_candidate() -> None:
+    objective = planted_objective()
+    noise = 1e-3 * torch.from_numpy(np.random.default_rng(0).standard_normal((2000, 1))).float()
+    noisy = replace(objective, data=Data(objective.data.X, objective.data.targets + noise))
+    watch = Watch()
+    solution = run(Auto(passes=100), noisy, 40, max_iter=100, callback=watch)
+    found = [one for one in watch.iterates if one.kept and one.record["way"] == "recovery"]
+    assert found and all(one.w.nonzeros <= 40 and one.score is not None for one in found)
+    least = min(noisy.to(torch.float64).value(Point(one.w, one.signs)) for one in found)
+    answer = noisy.to(torch.float64).value(Point(solution.w, solution.signs).to(torch.float64))
+    assert answer <= 1.1 * least
+    assert solution.status.name == "finished"

@@ -123,6 +123,21 @@ def test_more_than_sixty_four_removals_name_the_right_places() -> None:
     assert gone.tolist() == free.nonzero().flatten()[:90].tolist()
 
 
+def test_many_removals_are_backward_elimination_too() -> None:
+    random = np.random.default_rng(0)
+    J = torch.from_numpy(random.standard_normal((600, 150)))
+    values = torch.from_numpy(random.standard_normal(150))
+    H, free = J.T @ J / 600, torch.ones(150, dtype=torch.bool)
+    order = removal(H, values, free, 140, 0.0).tolist()
+    left, at = list(range(150)), values
+    for gone in order:
+        # What is left is refitted, from equations that are solved anew.
+        inverse = torch.linalg.inv(H[left][:, left])
+        best = torch.linalg.solve(H[left][:, left], H[left] @ at)
+        assert left[int((best.square() / inverse.diagonal()).argmin())] == gone
+        left.remove(gone)
+
+
 def test_a_singular_curvature_is_solved_all_the_same() -> None:
     H, g = torch.ones(3, 3).double(), torch.ones(3).double()
     assert torch.allclose(H @ solve(H, g, 1e-9), g, atol=1e-6)

@@ -15,7 +15,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.clean import _merged, _turned, cleaned, raw_nonzeros, through_zero
-from thresher.solvers.auto.newton import Fit, measured
+from thresher.solvers.auto.newton import Fit, measured, refit
 from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
 
 CLEAN, NEWTON = CleanTuning(), NewtonTuning()
@@ -204,6 +204,45 @@ def test_turning_keeps_outputs_and_stops_where_nothing_cancels() -> None:
         again = _turned(objective, turned)
         assert torch.equal(again.w.indices, turned.w.indices)
         assert torch.equal(again.w.values, turned.w.values)
+
+
+def without_biases(neurons: list[tuple[float, ...]], direct: tuple[float, ...]) -> tuple[Relu, Point]:
+    """Give a network of added neurons that has no biases, and an objective that it explains."""
+    layout = Layout((3, len(neurons), 1), bias=False, fused=True, direct=True)
+    grid = torch.tensor([*neurons, direct], dtype=torch.float64)
+    point = Point(SparseVector.from_dense(grid.view(-1)), torch.ones(len(neurons), dtype=torch.float64))
+    blank = Relu(Data(X, torch.zeros(len(X), 1), dtype=torch.float64), layout, SquaredError())
+    return replace(blank, data=Data(X, outputs(blank, point), dtype=torch.float64)), point
+
+
+def test_neurons_without_biases_turn_round_several_at_once() -> None:
+    first, second, third = (1.0, 2.0, 3.0), (-1.0, 1.0, 0.5), (2.0, -1.0, 1.0)
+    # Both of the first two are on the wrong side, and either alone leaves as many direct connections.
+    direct = tuple(-(one + two) for one, two in zip(first, second, strict=True))
+    objective, point = without_biases([first, second, third], direct)
+    turned = _turned(objective, point)
+    assert turned.w.nonzeros == 9
+    same(objective, turned, point)
+    assert cleaned(objective, Fit(point, objective.value(point)), CLEAN, NEWTON).nonzeros == 9
+
+
+@pytest.mark.parametrize("rows", [50, 5000])
+def test_weights_that_fit_rounding_alone_go_whether_some_rows_or_all_decide(rows: int) -> None:
+    X = np.random.default_rng(0).standard_normal((1000, 6)).astype(np.float32)
+    layout = Layout((6, 5, 1), bias=False, fused=True)
+    grid = torch.zeros(5, 6, dtype=torch.float64)
+    grid[0, :3], grid[1, 3:5] = torch.tensor([1.0, -2.0, 0.5]), torch.tensor([1.0, 1.5])
+    signs = torch.ones(5, dtype=torch.float64)
+    planted = Point(SparseVector.from_dense(grid.view(-1)), signs)
+    blank = Relu(Data(X, torch.zeros(1000, 1), dtype=torch.float64), layout, SquaredError())
+    y = blank.run(planted).forward(torch.from_numpy(X).double()).output.float()
+    objective = replace(blank, data=Data(X, y, dtype=torch.float64))
+    full = refit(objective, measured(objective, planted.at(torch.arange(12))), 20, NEWTON)
+    assert full.nonzeros == 12
+    clean = cleaned(objective, full, replace(CLEAN, rows=rows), NEWTON)
+    assert clean.nonzeros == 5
+    assert torch.equal(clean.point.w.indices, planted.w.indices)
+    assert clean.value <= 1.5 * full.value
 
 
 ORIGINS = torch.tensor([5.0, 0.0, -2.0], dtype=torch.float64)

@@ -22,7 +22,7 @@ from thresher.solvers.auto.falling import Falling, within
 from thresher.solvers.auto.judge import Candidate, Judge, chosen, judges_of
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.recover import Problem, may_be_exact, problem_size, recover
-from thresher.solvers.auto.subset import Subset, subset_of
+from thresher.solvers.auto.subset import Subset, compact, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
@@ -90,6 +90,8 @@ class Search:
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
         self.subset: Subset = subset_of(objective, budget, self.tuning.subset)
         self.tried: list[Candidate] = []
+        # What recovery found that does not explain the targets entirely.
+        self.close: list[Candidate] = []
         # Makes a network within the budget of what is being trained.
         self.cut: Callable[[], Fit] | None = None
 
@@ -120,7 +122,7 @@ class Search:
         near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
         if exact and near and (yield from self._recovered(problem, best.score)):
             return
-        yield self._answer(best)
+        yield self._answer(min([best, *self.close], key=lambda one: one.score))
 
     def cut_short(self) -> Iterate:
         """Give a network within the budget before there is a candidate, an empty one if need be."""
@@ -142,9 +144,8 @@ class Search:
             if progress.fit is None:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)
             elif not progress.found:
-                yield self._iterate(
-                    progress.fit.point, progress.fit.value, "recovery", score=progress.fit.value
-                )
+                self.close.append(self._nearly(problem, progress.fit))
+                yield self._candidate(self.close[-1])
             else:
                 exact = replace(self.objective.to(torch.float64), alpha=0.0)
                 fit = cleaned(exact, progress.fit, self.tuning.clean, self.tuning.newton)
@@ -154,6 +155,16 @@ class Search:
                     yield replace(answer, status=RECOVERED)
                     return True
         return False
+
+    def _nearly(self, problem: Problem, fit: Fit) -> Candidate:
+        """Make a candidate of a network that recovery fitted to all rows.
+
+        Its score is Akaike's final prediction error, ``value (n + k) / (n - k)`` for k numbers on n rows.
+        """
+        rows, numbers = self.objective.data.amount, problem_size(problem)
+        score = torch.tensor([fit.value * (rows + numbers) / max(1.0, rows - numbers)], dtype=torch.float64)
+        small = Fit(self.subset.drop(fit.point), fit.value)
+        return Candidate("recovery", small, self.alphas[0], score, torch.ones_like(score), 1.0, ("recovery",))
 
     @property
     def _empty(self) -> Point:
@@ -265,19 +276,21 @@ class Search:
         fit, alpha, tuning = best.fit, best.alpha, self.tuning
         if self.newton_pays and not self.solver.incremental:
             whole = self.subset.part.to(torch.float64)
-            objective = under(whole, alpha)
             if best.finish is not None:
-                fit = best.finish(objective)
-            else:
-                fit = Fit(fit.point, objective.value(fit.point))
+                fit = best.finish(under(whole, alpha))
+            subset = compact(whole, fit.point)
+            objective, point = under(subset.part, alpha), subset.drop(fit.point)
+            fit = Fit(point, objective.value(point))
+            if best.finish is None:
                 fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
             explained = objective.loss.quadratic and best.score <= tuning.judge.exact
             if explained and self.solver.alpha is None:
                 # The targets can be explained: no penalty is to stand in the way of the last digit.
-                objective = under(whole, 0.0)
+                objective = under(subset.part, 0.0)
                 fit = Fit(fit.point, objective.value(fit.point))
                 fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
             fit = cleaned(objective, fit, tuning.clean, tuning.newton)
+            fit = Fit(subset.lift(fit.point), fit.value)
         status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
         if self.objective.loss.quadratic and fit.value <= tuning.judge.recovered:
             status = RECOVERED
@@ -285,9 +298,10 @@ class Search:
         return replace(answer, status=status)
 
     def _story(self, best: Candidate, fit: Fit) -> str:
+        tried = [*self.tried, *self.close]
         scores = {
-            way: min(one.score for one in self.tried if one.way == way)
-            for way in dict.fromkeys(one.way for one in self.tried)
+            way: min(one.score for one in tried if one.way == way)
+            for way in dict.fromkeys(one.way for one in tried)
         }
         others = ", ".join(f"{way} {score:.4g}" for way, score in scores.items())
         return f"the best of all ways was '{best.way}' with {fit.nonzeros} nonzeros (scores: {others})."

@@ -101,8 +101,8 @@ class Polish:
         fit = measured(few, point.to(torch.float64))
         if fit.nonzeros > self.allowed:
             fit = shrink(few, fit, self.allowed, tuning.newton)
-        fit = self._filled(few, refit(few, fit, tuning.polish_steps, tuning.newton))
-        fit = self._trimmed(few, fit) if self.explains(fit) else fit
+        fit = self._trimmed(few, refit(few, fit, tuning.polish_steps, tuning.newton))
+        fit = self._trimmed(few, self._filled(few, fit))
         promising = self.explains(fit, tuning.explained)
         whole = self._on_all(few, fit, tuning.last_steps if promising else 0)
         if fit.nonzeros > self.budget and not self.explains(whole):
@@ -121,8 +121,10 @@ class Polish:
         return Fit(small.lift(fit.point), fit.value)
 
     def _trimmed(self, few: Relu, fit: Fit) -> Fit:
-        """Let go of weights that gain no more than an accident does, where all that is left is rounding."""
+        """Let go of weights that gain no more than an accident does, where the targets are explained."""
         tuning, free = self.tuning, ~brought_along(few, fit.point.w.indices)
+        if not self.explains(fit):
+            return fit
         H, _ = few.curvature(fit.point, rough=True)
         accident = tuning.no_accident * 2 * fit.value / few.data.rows
         gone = removal(H, fit.point.w.values, free, 0, tuning.newton.ridge, math.inf, accident)
@@ -135,19 +137,20 @@ class Polish:
         return trial if self.explains(trial) else fit
 
     def _filled(self, few: Relu, fit: Fit) -> Fit:
-        """Spend what is left of the budget where the gradient is largest, if that saves much of the error."""
-        room = self.allowed - fit.nonzeros
-        if room <= 0 or self.explains(fit):
+        """Spend what is left of the budget where the gradient is largest, if that saves much of the error.
+
+        A few more are admitted, of which those go again that cost least.
+        """
+        tuning, room = self.tuning, self.allowed - fit.nonzeros
+        if room <= 0 or self.explains(fit, tuning.repaired_to):
             return fit
         batch = few.data.batch(slice(0, few.data.rows))
-        fresh = few.largest_gradients(fit.point, batch, room).indices
+        fresh = few.largest_gradients(fit.point, batch, room + tuning.repaired_least).indices
         indices = few.closed(torch.cat([fit.point.w.indices, fresh]).unique())
-        if indices.numel() > self.allowed:
-            return fit
-        filled = refit(
-            few, measured(few, fit.point.at(indices)), self.tuning.polish_steps, self.tuning.newton
-        )
-        return filled if filled.value < self.tuning.filled * fit.value else fit
+        filled = refit(few, measured(few, fit.point.at(indices)), tuning.polish_steps, tuning.newton)
+        if filled.nonzeros > self.allowed:
+            filled = shrink(few, filled, self.allowed, tuning.newton)
+        return filled if filled.value < tuning.filled * fit.value else fit
 
 
 def polish_of(

@@ -60,8 +60,9 @@ class Subset:
         for block, part in enumerate(here.split(w.indices)):
             neuron, feature = here.pairs(w.indices[part], block)
             inputs, neurons = self._around(block)
-            moved = feature if inputs is None else inputs[feature.clamp(max=inputs.numel() - 1)]
-            feature = torch.where(feature == here.inputs[block], there.inputs[block], moved)
+            if inputs is not None:
+                # A bias comes after all inputs, here and there.
+                feature = torch.cat([inputs, torch.tensor([there.inputs[block]])])[feature]
             places.append(there.position(block, neuron if neurons is None else neurons[neuron], feature))
         signs, live = point.signs, self.units[-2]
         if signs is not None and live is not None:
