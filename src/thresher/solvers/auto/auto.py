@@ -122,7 +122,8 @@ class Search:
         near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
         if exact and near and (yield from self._recovered(problem, best.score)):
             return
-        yield self._answer(min([best, *self.close], key=lambda one: one.score))
+        close = min(self.close, key=lambda one: one.score, default=best)
+        yield self._answer(close if close.score < self.tuning.judge.close * best.score else best)
 
     def cut_short(self) -> Iterate:
         """Give a network within the budget before there is a candidate, an empty one if need be."""

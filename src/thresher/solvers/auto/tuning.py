@@ -339,6 +339,9 @@ class JudgeTuning:
     # score is below this.
     first: float = 10.0
     promising: float = 0.02
+    # What recovery nearly found, scored on the rows it was fitted to, must score below this share of the best
+    # of the other ways.
+    close: float = 0.5
     # Sizes that candidates are pruned down to, and sizes at which targets that count as explained are
     # searched once more: what needs 8 weights is hidden among 100.
     ladder: LadderTuning = field(default_factory=LadderTuning)
