@@ -17,7 +17,8 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.recover import Problem, Progress, feature_subset, may_be_exact, recover
+from thresher.solvers.auto.problem import Problem, Progress, feature_subset, may_be_exact
+from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.tuning import RecoverTuning
 
 TUNING = RecoverTuning()

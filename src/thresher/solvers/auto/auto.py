@@ -21,7 +21,8 @@ from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.falling import Falling, within
 from thresher.solvers.auto.judge import Candidate, Judge, chosen, judges_of
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
-from thresher.solvers.auto.recover import Problem, may_be_exact, problem_size, recover
+from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
+from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.subset import Subset, compact, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under

@@ -1,0 +1,113 @@
+"""What exact recovery is asked, which problems it takes, and what it tells on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from thresher.linear.budget import largest
+from thresher.objective.relu import Relu
+from thresher.solvers.auto.absolute import AbsoluteForm
+from thresher.solvers.auto.newton import Fit
+from thresher.solvers.auto.tuning import RecoverTuning
+from thresher.solvers.auto.wide import relevance
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What to recover a network from, and under which limits.
+
+    Attributes
+    ----------
+    objective : Relu
+        A squared error of one fused output and one hidden layer.
+    budget : int
+        Nonzeros of the network. Where targets were centred, an output bias is held in any case, and a network
+        that is found may hold one more for it.
+    passes : float
+        Passes over the data that may be spent.
+    batch : int
+        Rows of a minibatch.
+    seed : int
+    tuning : RecoverTuning
+    """
+
+    objective: Relu
+    budget: int
+    passes: float
+    batch: int
+    seed: int = 0
+    tuning: RecoverTuning = field(default_factory=RecoverTuning)
+
+    @property
+    def hidden(self) -> int:
+        """Neurons allowed."""
+        return self.objective.layout.widths[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Progress:
+    """What recovery has to tell: an unfinished student, or a network within the budget.
+
+    Attributes
+    ----------
+    phase : {"wide", "fixed", "compromise", "candidate"}
+        The training under way, or "candidate".
+    passes : float
+        Passes over the data so far.
+    value : float
+        The mean loss: of the last pass of a student, of all rows for a candidate.
+    nonzeros : int
+        Weights of the student or candidate.
+    form : AbsoluteForm, optional
+        The student.
+    fit : Fit, optional
+        The candidate: a point of the problem's own layout, in float64.
+    found : bool
+        Whether the candidate explains the targets.
+    cut : callable, optional
+        Makes a candidate of the student at once, for a search that is stopped.
+    """
+
+    phase: str
+    passes: float
+    value: float
+    nonzeros: int
+    form: AbsoluteForm | None = None
+    fit: Fit | None = None
+    found: bool = False
+    cut: Callable[[], Fit] | None = None
+
+
+def may_be_exact(problem: Problem) -> bool:
+    """Say whether recovery takes this problem, and could tell a network from an accident."""
+    objective, tuning = problem.objective, problem.tuning
+    layout, data = objective.layout, objective.data
+    fits = layout.layers == 2 and layout.fused and layout.widths[-1] == 1 and objective.loss.name == "squared"
+    if not fits or problem.budget > tuning.most:
+        return False
+    numbers = problem_size(problem)
+    # Targets of two values are labels, of which a sparse network is not the source.
+    return data.amount >= tuning.rows_each * numbers and data.targets.unique().numel() > 2
+
+
+def problem_size(problem: Problem) -> int:
+    """Count the numbers that recovery fits freely: on few rows for each, a good fit says nothing."""
+    return problem.budget + 2 * len(feature_subset(problem))
+
+
+def feature_subset(problem: Problem) -> Tensor:
+    """Choose the inputs that a student may use: all, or those that say most where that is too many."""
+    objective, tuning = problem.objective, problem.tuning
+    inputs = objective.layout.widths[0]
+    neurons = max(2, min(int(tuning.wider * problem.hidden), problem.budget // 2, tuning.neurons_each))
+    most = max(tuning.inputs, room_of(problem) // neurons)
+    return torch.arange(inputs) if inputs <= most else largest(relevance(objective).float(), most)
+
+
+def room_of(problem: Problem) -> int:
+    """Give the weights that a student may hold."""
+    return max(int(problem.tuning.inflation * problem.budget), problem.tuning.weights)
