@@ -47,13 +47,14 @@ def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bo
     if fit.nonzeros == 0:
         return fit
     running, value, damping = objective.run(fit.point), fit.value, tuning.damping
+    least = min(tuning.helps, tuning.helps_rows / objective.data.amount)
     for _ in range(steps):
         if value == 0:
             break
         better, lower, damping = _step(objective, running, value, damping, tuning, rough)
         if better is None:
             break
-        helped = lower < (1 - tuning.helps) * value
+        helped = lower < (1 - least) * value
         running, value = better, lower
         if not helped:
             break

@@ -1,12 +1,13 @@
 """Every constant that decides what the default solver does, by phase, with its unit and what chose it.
 
-Pass another one to an estimator: ``SparseMLPRegressor(tuning=Tuning(wide=WideTuning(starts=4)))``. Constants
+Pass another one to an estimator: ``SparseMLPRegressor(tuning=Tuning(wide=WideTuning(steps=100)))``. Constants
 were chosen on training rows of the first public splits of the UCI tables, on planted networks and on images
 held out of MNIST's training set; never on test rows.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 
 from thresher.errors import ParameterError
@@ -24,13 +25,15 @@ class NewtonTuning:
     # one that keeps less than the second by more (Marquardt's rule).
     trusted: float = 0.75
     doubted: float = 0.25
-    # A step that lowers the objective by less than this share is the last.
+    # A step that lowers the objective by less than this share is the last, and by less than what so many rows
+    # lose in the mean: the more rows, the smaller a gain that is none of noise.
     helps: float = 5e-3
+    helps_rows: float = 2.0
     # The share of the weights that is removed before the rest is refitted.
     removed: float = 0.25
     # Steps after each removal, and at the end.
-    between: int = 3
-    last: int = 10
+    between: int = 4
+    last: int = 15
     # Added to the curvature when weights are removed, as a share of its mean diagonal.
     ridge: float = 1e-6
 
@@ -172,7 +175,9 @@ class RecoverTuning:
     explained: float = 10.0
     filled: float = 0.1
     # Newton's method in all of this: nearly undamped, because students are near the end of their training.
-    newton: NewtonTuning = field(default_factory=lambda: NewtonTuning(damping=1e-6, helps=0.2))
+    newton: NewtonTuning = field(
+        default_factory=lambda: NewtonTuning(damping=1e-6, helps=0.2, helps_rows=math.inf, between=3, last=10)
+    )
 
 
 @dataclass(frozen=True)
@@ -193,8 +198,11 @@ class GrowTuning:
     # Rounds in which a network grows from nothing to the budget, and Newton steps after each.
     rounds: int = 7
     steps: int = 4
-    # Exchanges at the end: what each admits beyond the budget, as shares of it.
-    exchanges: tuple[float, ...] = (0.5, 0.25)
+    # Exchanges at the end: what each admits beyond the budget, as shares of it. After the first so many, one
+    # that gains less than noise would is the last: what this many rows lose, for each nonzero of the budget.
+    exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25, 0.5, 0.25)
+    exchanges_least: int = 2
+    exchanges_rows: float = 0.2
     # Newton steps while an exchange holds more than the budget.
     wider: int = 6
     # Which of the penalties are tried: the first, counted from 0, and how many.
@@ -213,7 +221,7 @@ class WideTuning:
     fan: int = 10
     direct: float = 0.25
     # Newton steps before anything is pruned, and the size, in budgets, at which the penalty is raised.
-    steps: int = 40
+    steps: int = 60
     near: float = 1.25
     # Steps after the penalty is raised.
     raised: int = 6

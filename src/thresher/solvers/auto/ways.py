@@ -126,12 +126,17 @@ def _exchanged(
     judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
 ) -> Generator[Candidate, None, Candidate]:
     """Grow beyond the budget, refit, remove what costs least: again and again, keeping the best."""
-    for number, share in enumerate(tuning.grow.exchanges):
-        larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
-        trial = shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
-        fit = trial if trial.value < fit.value else fit
+    growing = tuning.grow
+    accident = growing.exchanges_rows * budget / part.data.amount
+    for number, share in enumerate(growing.exchanges):
+        larger = grow(part, fit, max(1, int(share * budget)), growing)
+        trial = shrink(part, refit(part, larger, growing.wider, tuning.newton), budget, tuning.newton)
+        gained = 1 - trial.value / max(fit.value, 1e-300)
+        fit = trial if gained > 0 else fit
         last = judge.candidate(way, fit, alpha, ("exchange", number))
         yield last
+        if number + 1 >= growing.exchanges_least and gained < accident:
+            break
     return last
 
 
