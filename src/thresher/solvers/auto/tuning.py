@@ -32,8 +32,8 @@ class NewtonTuning:
     # The share of the weights that is removed before the rest is refitted.
     removed: float = 0.25
     # Steps after each removal, and at the end.
-    between: int = 4
-    last: int = 15
+    between: int = 3
+    last: int = 10
     # Added to the curvature when weights are removed, as a share of its mean diagonal.
     ridge: float = 1e-6
 
@@ -176,7 +176,7 @@ class RecoverTuning:
     filled: float = 0.1
     # Newton's method in all of this: nearly undamped, because students are near the end of their training.
     newton: NewtonTuning = field(
-        default_factory=lambda: NewtonTuning(damping=1e-6, helps=0.2, helps_rows=math.inf, between=3, last=10)
+        default_factory=lambda: NewtonTuning(damping=1e-6, helps=0.2, helps_rows=math.inf)
     )
 
 
@@ -221,7 +221,7 @@ class WideTuning:
     fan: int = 10
     direct: float = 0.25
     # Newton steps before anything is pruned, and the size, in budgets, at which the penalty is raised.
-    steps: int = 60
+    steps: int = 40
     near: float = 1.25
     # Steps after the penalty is raised.
     raised: int = 6
