@@ -253,7 +253,8 @@ class CrossEntropy:
     """Minus the log-likelihood of one class of several, whose probabilities are the softmax of the outputs.
 
     Targets are codes 0, 1, ... as int64 of shape (rows, 1), since a column for each class would multiply
-    their memory by the number of classes.
+    their memory by the number of classes; or the probabilities of all classes, (rows, classes), as a teacher
+    gives them.
 
     Parameters
     ----------
@@ -275,11 +276,14 @@ class CrossEntropy:
     def value(self, output: Tensor, y: Tensor) -> Tensor:
         """Give minus the logarithm of the probability of each row's class."""
         output = output.double()
-        return torch.logsumexp(output, 1) - output.gather(1, y)[:, 0]
+        of_class = (output * y).sum(1) if y.is_floating_point() else output.gather(1, y)[:, 0]
+        return torch.logsumexp(output, 1) - of_class
 
     def slope(self, output: Tensor, y: Tensor) -> Tensor:
-        """Give the probabilities, less 1 for the row's class."""
+        """Give the probabilities, less 1 for the row's class or less what its targets are."""
         p = torch.softmax(output, 1)
+        if y.is_floating_point():
+            return p.sub_(y.to(p.dtype))
         return p.scatter_add_(1, y, -torch.ones_like(p[:, :1]))
 
     def scaled(self, output: Tensor, y: Tensor, J: Tensor) -> Tensor:
@@ -290,7 +294,10 @@ class CrossEntropy:
     def constant(self, y: Tensor, share: Tensor) -> Tensor:
         """Give the logarithms of the classes' shares, less their mean: softmax does not see what all have."""
         share = share.double()
-        shares = share.new_zeros(self.classes).index_add_(0, y[:, 0], share)
+        if y.is_floating_point():
+            shares = _mean(y, share)
+        else:
+            shares = share.new_zeros(self.classes).index_add_(0, y[:, 0], share)
         logarithms = shares.clamp(min=SMALLEST_SHARE).log()
         return logarithms - logarithms.mean()
 
@@ -302,6 +309,15 @@ class CrossEntropy:
                 f"y holds {others[0]:.6g}, but the cross-entropy is for codes from 0 to {self.classes - 1}. "
                 "Encode the labels."
             )
+
+
+def expected(loss: Loss, output: Tensor) -> Tensor:  # (rows, outputs), twice
+    """Give what outputs say of the targets: their mean, or the probability of each class."""
+    if loss.link == "logistic":
+        return torch.sigmoid(output)
+    if loss.link == "softmax":
+        return torch.softmax(output, 1)
+    return output.clamp(max=LARGEST_LOG).exp() if loss.link == "log" else output
 
 
 def _mean(y: Tensor, share: Tensor) -> Tensor:  # (outputs,)

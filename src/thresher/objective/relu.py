@@ -262,11 +262,13 @@ class Relu:
         """Give the derivative of the mean loss over a batch with respect to its outputs."""
         return self.loss.slope(output, batch.y).mul_(batch.share[:, None])
 
-    def batch_gradient(self, running: Running, batch: Batch) -> tuple[Tensor, Tensor]:  # (), (held,)
-        """Give the mean loss over a batch, and its derivative at the weights held."""
+    def batch_gradient(
+        self, running: Running, batch: Batch, valued: bool = True
+    ) -> tuple[Tensor | None, Tensor]:  # (), (held,)
+        """Give the mean loss over a batch, if that is wanted, and its derivative at the weights held."""
         run = running.forward(batch.X)
         batch = batch._replace(share=batch.share / batch.share.sum().clamp_(min=1e-30))
-        loss = (self.loss.value(run.output, batch.y) * batch.share).sum()
+        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else None
         return loss, running.gradient(run, self.slope(run.output, batch))
 
     def gradient_blocks(self, running: Running, batch: Batch) -> Iterator[tuple[int, Tensor]]:

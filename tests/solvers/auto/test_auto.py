@@ -92,15 +92,19 @@ def test_an_incremental_run_trains_once_from_its_start() -> None:
     assert solution.w.nonzeros <= 6
 
 
-def test_every_way_and_its_score_is_told() -> None:
+@pytest.mark.parametrize(
+    ("rows", "told"), [(100, {"linear", "growing", "pruning"}), (150, {"linear", "pruning"})]
+)
+def test_every_way_and_its_score_is_told(rows: int, told: set[str]) -> None:
     X, y = hinges([0, 1, 2, 3])
     y = y + 0.1 * np.random.default_rng(1).standard_normal(150)
-    model = SparseMLPRegressor(6, 4, max_iter=60, random_state=0).fit(X, y)
+    model = SparseMLPRegressor(6, 4, max_iter=60, random_state=0).fit(X[:rows], y[:rows])
     ways = {record["way"] for record in model.history_}
-    assert {"linear", "growing", "pruning"} <= ways
-    for way in ("linear", "growing", "pruning"):
+    assert told <= ways
+    assert ("committee" in ways) == (rows >= 128)
+    for way in told:
         assert way in model.status_.advice
-    searched = [record for record in model.history_[:-1] if record["way"] != "recovery"]
+    searched = [one for one in model.history_[:-1] if one["way"] not in ("recovery", "committee")]
     assert all(np.isfinite(record["score"]) for record in searched)
 
 

@@ -178,8 +178,15 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_equal_rows_stay_together(seed: int) -> None:
-    judges = judges_of(objective_of(np.tile(drawn(30), (5, 1))), 20, seed, JUDGE)
+def test_many_equal_rows_are_held_out_one_by_one(seed: int) -> None:
+    repeated = np.tile(drawn(60), (5, 1))
+    for judge in judges_of(objective_of(repeated), 20, seed, JUDGE, folds=5):
+        assert sorted(rows_of(judge.unseen)) == sorted(rows_of(objective_of(drawn(60))))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_few_equal_rows_stay_together(seed: int) -> None:
+    judges = judges_of(objective_of(np.tile(drawn(25), (5, 1))), 20, seed, JUDGE)
     for judge in judges:
         searched, unseen = rows_of(judge.part), rows_of(judge.unseen)
         assert not set(searched) & set(unseen)

@@ -30,15 +30,15 @@ def rows_of(objective: Relu) -> set[tuple[float, ...]]:
 
 
 def test_equal_rows_share_a_side_and_folds_hold_different_ones() -> None:
-    distinct = np.random.default_rng(0).standard_normal((50, 3))
+    distinct = np.random.default_rng(0).standard_normal((30, 3))
     judges = judges_of(objective_of(np.repeat(distinct, 4, 0)), 20, 0, JUDGE)
     assert len(judges) == JUDGE.folds
     held = [rows_of(judge.unseen) for judge in judges]
     for judge, unseen in zip(judges, held, strict=True):
         searched = rows_of(judge.part)
         assert not searched & unseen
-        assert len(searched) + len(unseen) == 50
-        assert judge.part.data.rows + judge.unseen.data.rows == 200
+        assert len(searched) + len(unseen) == 30
+        assert judge.part.data.rows + judge.unseen.data.rows == 120
         assert judge.unseen.alpha == 0
     assert not held[0] & held[1]
 

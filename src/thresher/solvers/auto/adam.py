@@ -86,6 +86,8 @@ class Adam:
         All steps there will be.
     thresholded : callable, optional
         Says of positions which the proximal step applies to; by default to all.
+    decay : callable, optional
+        Says of positions how strong their L2 penalty is; by default that of the objective.
 
     Attributes
     ----------
@@ -102,9 +104,10 @@ class Adam:
         schedule: AdamSchedule,
         steps: int,
         thresholded: Callable[[Tensor], Tensor] | None = None,
+        decay: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.objective, self.schedule, self.steps = objective, schedule, steps
-        self.thresholded = thresholded
+        self.thresholded, self.decay = thresholded, decay or self._penalty
         self.size, self.signs, self.done = point.w.size, point.signs, 0
         values = point.w.values.clone()
         self.hold(point.w.indices, values, torch.zeros_like(values), torch.zeros_like(values))
@@ -113,10 +116,16 @@ class Adam:
         """Hold other positions, ascending, with these values and moments."""
         self.indices, self.values, self.first, self.second = indices, values, first, second
         self.running = self.objective.run(self.point)
-        l2 = self.objective.alpha
-        self.l2 = l2 * self.objective.penalised(indices).to(values.dtype) if l2 else None
+        self.weigh()
         mask = None if self.thresholded is None else self.thresholded(indices)
         self.mask = None if mask is None or bool(mask.all()) else mask.to(values.dtype)
+
+    def weigh(self) -> None:
+        """Ask anew how strong the L2 penalty is."""
+        self.l2 = self.decay(self.indices).to(self.values.dtype)
+
+    def _penalty(self, indices: Tensor) -> Tensor:
+        return self.objective.alpha * self.objective.penalised(indices)
 
     def keep(self, chosen: Tensor) -> None:
         """Hold some of the weights only; `chosen` is a mask or ascending places among those held."""
@@ -133,12 +142,11 @@ class Adam:
         """The share of the training that is done."""
         return self.done / self.steps
 
-    def step(self, batch: Batch) -> Tensor:  # ()
-        """Take one step on some rows, and give their mean loss before it."""
+    def step(self, batch: Batch, valued: bool = True) -> Tensor | None:  # ()
+        """Take one step on some rows, and give their mean loss before it, if that is wanted."""
         schedule, (slow, slower) = self.schedule, self.schedule.betas
-        loss, gradient = self.objective.batch_gradient(self.running, batch)
-        if self.l2 is not None:
-            gradient.addcmul_(self.values, self.l2)
+        loss, gradient = self.objective.batch_gradient(self.running, batch, valued)
+        gradient.addcmul_(self.values, self.l2)
         self.done += 1
         rate = schedule.rate(self.done, self.steps)
         self.first.lerp_(gradient, 1 - slow)
@@ -170,6 +178,8 @@ def train(
     random: np.random.Generator,
     thresholded: Callable[[Tensor], Tensor] | None = None,
     exchange: Callable[[Adam], None] | None = None,
+    decay: Callable[[Tensor], Tensor] | None = None,
+    valued: bool = True,
 ) -> Iterator[tuple[Point, float, float]]:
     """Train the weights of a network.
 
@@ -187,6 +197,10 @@ def train(
         Says of positions which the proximal step applies to; by default to all.
     exchange : callable, optional
         Called after every step; may change what is held.
+    decay : callable, optional
+        Says of positions how strong their L2 penalty is, before every pass; by default that of the objective.
+    valued : bool
+        Whether the loss is wanted after every pass; it is not a number otherwise.
 
     Yields
     ------
@@ -196,19 +210,20 @@ def train(
     """
     data = objective.data
     each = max(1, data.rows // batch)
-    adam = Adam(objective, point, schedule, max(1, int(schedule.passes * each)), thresholded)
+    adam = Adam(objective, point, schedule, max(1, int(schedule.passes * each)), thresholded, decay)
     while adam.done < adam.steps:
-        losses = []
+        losses, began = [], adam.done
+        adam.weigh()
         with one_thread():
             for rows in _batches(data, batch, random):
-                losses.append(adam.step(rows))
+                losses.append(adam.step(rows, valued))
                 if exchange is not None:
                     exchange(adam)
                 if adam.done == adam.steps:
                     break
-        loss = float(torch.stack(losses).mean())
+        loss = float(torch.stack([one for one in losses if one is not None]).mean()) if valued else math.nan
         trained = adam.point
-        yield trained.with_values(trained.w.values.clone()), loss, len(losses) / each
+        yield trained.with_values(trained.w.values.clone()), loss, (adam.done - began) / each
 
 
 def _batches(data: Data, size: int, random: np.random.Generator) -> Iterator[Batch]:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import zip_longest
 
 import torch
 
@@ -19,16 +18,15 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.falling import Falling, within
-from thresher.solvers.auto.judge import Candidate, Judge, chosen, judges_of
-from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.judge import Candidate
+from thresher.solvers.auto.newton import Fit, measured, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
-from thresher.solvers.auto.subset import Subset, compact, subset_of
+from thresher.solvers.auto.small import Small
+from thresher.solvers.auto.subset import Subset, subset_of
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
+from thresher.solvers.auto.ways import under
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
-
-Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -95,6 +93,7 @@ class Search:
         self.close: list[Candidate] = []
         # Makes a network within the budget of what is being trained.
         self.cut: Callable[[], Fit] | None = None
+        self.small: Small | None = None
 
     @property
     def alphas(self) -> tuple[float, ...]:
@@ -188,59 +187,26 @@ class Search:
         return few and work <= judge.work and self.budget <= judge.most
 
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
-        """Search by Newton's method on rows of which some are held out."""
-        whole, budget = self.subset.part.to(torch.float64), self.budget
-        # A search is long enough to make another network of another last digit.
-        whole = replace(whole, data=whole.data.rounded(self.tuning.judge.digit))
-        judges = judges_of(whole, budget, self.seed, self.tuning.judge)
-        # Exact recovery has had its own passes.
-        limit = self.passes + self.solver.passes
-        ways: list[Way] = [constant, pruned]
-        if whole.layout.layers == 2:
-            ways.insert(1, grown)
-        if whole.layout.direct and budget > int(whole.layout.bias):
-            ways.insert(1, linear)
-        if known is not None:
-            ways.insert(0, continued(known))
-        plans = [(way, budget) for way in ways]
-        # Targets that can be explained may need less than the budget: what smaller ones find is a candidate.
-        plans += [(way, size) for size in ladder(budget, self.tuning.judge.exact_ladder) for way in ways[-2:]]
-        # Other losses have no level that means an exact fit.
-        level = self.tuning.judge.done if whole.loss.quadratic else -math.inf
-        for number, (way, size) in enumerate(plans):
-            least = min((one.score for one in self.tried), default=math.inf)
-            explained = whole.loss.quadratic and least <= self.tuning.judge.exact
-            if self.tried and (least <= level or self.passes >= limit or (size < budget and not explained)):
-                break
-            # The folds go side by side, so that spent passes leave all of them equally far.
-            folds = [
-                way(judge, size, self.alphas, self.seed + fold, self.tuning)
-                for fold, judge in enumerate(judges)
-            ]
-            for candidates in zip_longest(*folds):
-                for judge, candidate in zip(judges, candidates, strict=True):
-                    if candidate is not None:
-                        self.passes += judge.share * self.tuning.judge.pass_share
-                        for one in self._and_exact(judge, candidate):
-                            self.tried.append(replace(one, place=(number, *one.place)))
-                            yield self._candidate(one)
-                if self.passes >= limit:
-                    break
-        exact = [one for one in self.tried if one.score <= level]
-        if exact:
-            return min(exact, key=lambda one: (one.nonzeros, one.score))
-        return chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
+        """Search by Newton's method."""
+        solver, before = self.solver, self.passes
+        self.small = Small(self.subset.part, self.budget, solver.passes, self.seed, solver.alpha, self.tuning)
+        search = self.small.search(known)
+        while True:
+            try:
+                candidate = next(search)
+            except StopIteration as end:
+                return end.value
+            self.passes, self.tried = before + self.small.passes, self.small.tried
+            if candidate is None:
+                self.cut = self._cut_small
+                yield self._iterate(self._empty, math.nan, "committee", kept=False)
+            else:
+                yield self._candidate(candidate)
 
-    def _and_exact(self, judge: Judge, candidate: Candidate) -> Iterator[Candidate]:
-        """Give a candidate, and without any penalty where it nearly explains the targets."""
-        yield candidate
-        tuning, best = self.tuning.judge, min((one.score for one in self.tried), default=math.inf)
-        explained = judge.part.loss.quadratic and candidate.score <= min(best, tuning.exact)
-        if explained and self.solver.alpha is None:
-            part = under(judge.part, 0.0)
-            fit = Fit(candidate.fit.point, part.value(candidate.fit.point))
-            fit = refit(part, fit, tuning.exact_steps, self.tuning.newton, rough=False)
-            yield judge.candidate(candidate.way, fit, 0.0, (*candidate.place, "exact"))
+    def _cut_small(self) -> Fit:
+        assert self.small is not None
+        fit = self.small.cut()
+        return Fit(self.subset.lift(fit.point), fit.value)
 
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Train by minibatches under a falling budget, then remove the rest by Newton's method."""
@@ -275,28 +241,13 @@ class Search:
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""
-        fit, alpha, tuning = best.fit, best.alpha, self.tuning
-        if self.newton_pays and not self.solver.incremental:
-            whole = self.subset.part.to(torch.float64)
-            if best.finish is not None:
-                fit = best.finish(under(whole, alpha))
-            subset = compact(whole, fit.point)
-            objective, point = under(subset.part, alpha), subset.drop(fit.point)
-            fit = Fit(point, objective.value(point))
-            if best.finish is None:
-                fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
-            explained = objective.loss.quadratic and best.score <= tuning.judge.exact
-            if explained and self.solver.alpha is None:
-                # The targets can be explained: no penalty is to stand in the way of the last digit.
-                objective = under(subset.part, 0.0)
-                fit = Fit(fit.point, objective.value(fit.point))
-                fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
-            fit = cleaned(objective, fit, tuning.clean, tuning.newton)
-            fit = Fit(subset.lift(fit.point), fit.value)
+        fit = best.fit if self.small is None else self.small.finished(best)
         status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
-        if self.objective.loss.quadratic and fit.value <= tuning.judge.recovered:
+        if self.objective.loss.quadratic and fit.value <= self.tuning.judge.recovered:
             status = RECOVERED
-        answer = self._iterate(self.subset.lift(fit.point), fit.value, best.way, score=-math.inf, alpha=alpha)
+        answer = self._iterate(
+            self.subset.lift(fit.point), fit.value, best.way, score=-math.inf, alpha=best.alpha
+        )
         return replace(answer, status=status)
 
     def _story(self, best: Candidate, fit: Fit) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.objective.relu import Relu
+from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.tuning import JudgeTuning
 
@@ -72,12 +72,15 @@ class Judge:
         The objective on the rows to search on, and on those to score on.
     share : float
         The share of all rows that is searched on, sample weights counted.
+    start : Point, optional
+        A trained network to begin with that has not seen the rows to score on.
     """
 
     part: Relu
     unseen: Relu
     share: float
     tuning: JudgeTuning
+    start: Point | None = None
 
     def candidate(
         self,
@@ -124,16 +127,46 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     return min(group, key=lambda one: one.score)
 
 
-def judges_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> list[Judge]:
-    """Decide how candidates are judged: by the loss where rows are plenty, else on rows held out in turn."""
+def mean_score(candidates: list[Candidate], one: Candidate) -> float:
+    """Give the mean score, over folds, of what was found with the settings of one candidate."""
+    scores = [other.score for other in candidates if other.key == one.key]
+    return sum(scores) / len(scores)
+
+
+def folds_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> np.ndarray | None:  # (rows,)
+    """Part the rows into folds by what they hold, so that their order does not matter.
+
+    Few equal rows stay together, so that a weight equals repeats. Of many, those to come repeat some as well,
+    and scores on rows held out are to say how well these are done: then equal rows go to different folds.
+    There are none where rows are too few to be held out, or plenty, so that the loss itself will do.
+    """
+    if not tuning.fewest <= objective.data.amount < tuning.plenty * budget:
+        return None
+    place = _places(objective, seed)
+    if objective.data.amount >= tuning.apart:
+        order = np.argsort(place, kind="stable")
+        first = np.maximum.accumulate(
+            np.where(np.diff(place[order], prepend=-1) != 0, np.arange(len(order)), 0)
+        )
+        repeat = np.empty(len(order))
+        repeat[order] = np.arange(len(order)) - first
+        place = np.mod(place + repeat * tuning.share, 1)
+    return np.floor(place / tuning.share).astype(np.int64)
+
+
+def judges_of(
+    objective: Relu, budget: int, seed: int, tuning: JudgeTuning, folds: int | None = None
+) -> list[Judge]:
+    """Decide how candidates are judged: on folds held out in turn, or by the loss where there are none."""
     amount, rows = objective.data.amount, objective.data.rows
     most = int(max(tuning.rows, tuning.rows_each * budget))
-    if amount < tuning.fewest or amount >= tuning.plenty * budget:
+    fold = folds_of(objective, budget, seed, tuning)
+    if fold is None:
         part = _at_most(objective, np.arange(rows), most, seed)
         return [Judge(part, replace(objective, alpha=0.0), part.data.amount / amount, tuning)]
-    place, judges = _places(objective, seed), []
-    for fold in range(tuning.folds if amount < tuning.many else 1):
-        unseen = (place >= fold * tuning.share) & (place < (fold + 1) * tuning.share)
+    judges = []
+    for number in range((folds or tuning.folds) if amount < tuning.many else 1):
+        unseen = fold == number
         if not unseen.any() or unseen.all():
             continue
         part = _at_most(objective, np.flatnonzero(~unseen), most, seed)

@@ -228,6 +228,68 @@ class WideTuning:
 
 
 @dataclass(frozen=True)
+class CommitteeTuning:
+    """Small networks trained side by side, whose mean is a teacher."""
+
+    # Rows below which there is none: too few to leave some out.
+    fewest: int = 128
+    # Neurons of a member at most, inputs of a neuron, and inputs that are read at all.
+    neurons: int = 50
+    fan: int = 16
+    inputs: int = 128
+    # What an input that tells nothing by itself has of the mean chance to be drawn; the size of biases.
+    floor: float = 0.1
+    kinks: float = 0.5
+    # Parts of the rows, each of which two members are blind to.
+    folds: int = 5
+    # The penalty beside a sum over rows, in mean squared errors of rows that members are blind to (the noise,
+    # over the variance of a weight); these are measured every so many passes.
+    alpha: float = 2.5
+    every: int = 5
+    # Adam's step, what is left of it at the end, the share of the steps that warm it up, its constants.
+    rate: float = 0.03
+    last: float = 0.01
+    warm_up: float = 0.02
+    betas: tuple[float, float] = (0.9, 0.99)
+    epsilon: float = 1e-8
+    # Passes over 1,000 rows, and the least and most; they fall as the root of the rows.
+    thousand: float = 150.0
+    least: float = 30.0
+    # Rows of a minibatch: this many roots of all rows, and the least and most.
+    root: float = 3.5
+    smallest: int = 32
+    largest: int = 256
+
+    def batch(self, rows: int) -> int:
+        """Give the rows of a minibatch."""
+        return int(min(rows, self.largest, max(self.smallest, self.root * math.sqrt(rows))))
+
+    def passes(self, rows: int) -> float:
+        """Give the passes that serve so many rows."""
+        return min(self.thousand, max(self.least, self.thousand * math.sqrt(1000 / rows)))
+
+
+@dataclass(frozen=True)
+class StudentTuning:
+    """One network that learns from a committee. Noise is what members leave on rows they are blind to, as a
+    share of what a constant leaves."""
+
+    # Targets are moved half way to what the committee says where noise is this, further where it is more.
+    half: float = 0.1
+    # The penalty beside a sum over rows at a noise of 1, and the power of the noise that it falls with.
+    alpha: float = 8.0
+    power: float = 1.5
+    # Members that are pruned, the nearest to the mean of all, and Newton steps before that.
+    starts: int = 2
+    steps: int = 8
+    # Exchanges: what each admits beyond the budget, as shares of it.
+    exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25)
+    # Weights go, down to this share at a time, while the loss rises by less than this share of the noise.
+    kept: float = 0.85
+    spared: float = 0.01
+
+
+@dataclass(frozen=True)
 class FallingTuning:
     """Training all layers by Adam under a falling budget."""
 
@@ -321,6 +383,8 @@ class JudgeTuning:
     # Rows (their total weight) below which nothing is held out, and the share that is.
     fewest: float = 20.0
     share: float = 0.2
+    # Rows from which on equal rows may be held out one by one.
+    apart: float = 128.0
     # Rows for each nonzero that are enough to trust the loss itself.
     plenty: float = 400.0
     # Most rows that candidates are searched on: a multiple of the budget, and at least so many.
@@ -346,7 +410,7 @@ class JudgeTuning:
     # Exact recovery comes first where there are so many rows for each number it fits, and else where the best
     # score is below this.
     first: float = 10.0
-    promising: float = 0.02
+    promising: float = 0.005
     # What recovery nearly found, scored on the rows it was fitted to, must score below this share of the best
     # of the other ways.
     close: float = 0.5
@@ -401,6 +465,8 @@ class Tuning:
     recover: RecoverTuning = field(default_factory=RecoverTuning)
     grow: GrowTuning = field(default_factory=GrowTuning)
     wide: WideTuning = field(default_factory=WideTuning)
+    committee: CommitteeTuning = field(default_factory=CommitteeTuning)
+    student: StudentTuning = field(default_factory=StudentTuning)
     falling: FallingTuning = field(default_factory=FallingTuning)
     linear: LinearTuning = field(default_factory=LinearTuning)
     subset: SubsetTuning = field(default_factory=SubsetTuning)

@@ -60,24 +60,32 @@ def grown(
     judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
 ) -> Iterator[Candidate]:
     """Grow from nothing in rounds, exchange weights at the end, and go down again in size."""
-    newton, growing = tuning.newton, tuning.grow
+    growing = tuning.grow
     for alpha in alphas[growing.first_alpha :][: growing.alphas] or alphas[:1]:
         part = under(judge.part, alpha)
         fit = measured(part, Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout)))
-        ratio = budget ** (1 / max(1, growing.rounds - 1))
-        aim = float(max(1, fit.nonzeros))
-        for number in range(2 * growing.rounds):
-            aim = min(float(budget), max(fit.nonzeros + 1.0, aim * ratio))
-            if fit.nonzeros >= budget:
-                break
-            larger = grow(part, fit, int(aim) - fit.nonzeros, growing)
-            if larger.nonzeros <= fit.nonzeros:
-                break
-            fit = refit(part, larger, growing.steps, newton)
-            fit = shrink(part, fit, budget, newton) if fit.nonzeros > budget else fit
+        for number, larger in enumerate(growth(part, fit, budget, tuning)):
+            fit = larger
             yield judge.candidate("growing", fit, alpha, (alpha, "round", number))
         last = yield from _exchanged(judge, part, fit, "growing", budget, alpha, tuning)
         yield from _down(judge, last, budget, tuning)
+
+
+def growth(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Iterator[Fit]:
+    """Grow a network to the budget in rounds, refitting after each."""
+    growing, newton = tuning.grow, tuning.newton
+    ratio = budget ** (1 / max(1, growing.rounds - 1))
+    aim = float(max(1, fit.nonzeros))
+    for _ in range(2 * growing.rounds):
+        aim = min(float(budget), max(fit.nonzeros + 1.0, aim * ratio))
+        if fit.nonzeros >= budget:
+            return
+        larger = grow(part, fit, int(aim) - fit.nonzeros, growing)
+        if larger.nonzeros <= fit.nonzeros:
+            return
+        fit = refit(part, larger, growing.steps, newton)
+        fit = shrink(part, fit, budget, newton) if fit.nonzeros > budget else fit
+        yield fit
 
 
 def pruned(
@@ -87,7 +95,10 @@ def pruned(
     newton, wide = tuning.newton, tuning.wide
     count = max(wide.least, int(wide.inflation * budget))
     part = under(judge.part, alphas[0])
-    fit = refit(part, measured(part, random_start(part, count, seed, wide)), wide.steps, newton)
+    if judge.start is None:
+        fit = refit(part, measured(part, random_start(part, count, seed, wide)), wide.steps, newton)
+    else:
+        fit = refit(part, measured(part, judge.start), wide.raised, newton)
     near = max(budget, int(wide.near * budget))
     fit = shrink(part, fit, near, newton)
     found = []

@@ -40,17 +40,14 @@ def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
     """Make a point of parts, and of output biases that give the best constant."""
     layout, dtype = objective.layout, objective.data.dtype
     if layout.bias:
-        places, constant = layout.output_biases, torch.zeros(layout.widths[-1], dtype=torch.float64)
-        if not objective.centred:
-            best = objective.loss.constant(objective.data.targets, objective.data.share)
-            constant[: best.numel()] = best
+        places, constant = layout.output_biases, best_constant(objective)
         parts = [*[(at[~torch.isin(at, places)], of[~torch.isin(at, places)]) for at, of in parts]]
         parts.append((places, constant))
     indices, order = torch.cat([at for at, _ in parts]).sort()
     values = torch.cat([of for _, of in parts])[order].to(dtype)
     signs = alternating(layout)
     if signs is not None:
-        signs = (signs * _orientation(objective)).to(dtype)
+        signs = (signs * orientation(objective)).to(dtype)
     point = Point(SparseVector(indices, values, layout.size), signs)
     return point.at(objective.closed(indices))
 
@@ -71,7 +68,23 @@ def alternating(layout: Layout) -> Tensor | None:
     return signs
 
 
-def _orientation(objective: Relu) -> Tensor:  # (outputs,), +1 or -1
+def best_constant(objective: Relu) -> Tensor:  # (outputs,)
+    """Give the best output that is the same for all rows."""
+    constant = torch.zeros(objective.layout.widths[-1], dtype=torch.float64)
+    if not objective.centred:
+        best = objective.loss.constant(objective.data.targets, objective.data.share)
+        constant[: best.numel()] = best
+    return constant
+
+
+def loss_of_constant(objective: Relu) -> float:
+    """Give the mean loss of the best constant."""
+    data = objective.data
+    output = best_constant(objective)[None].expand(data.rows, -1)
+    return float(objective.loss.value(output, data.targets) @ data.share.double())
+
+
+def orientation(objective: Relu) -> Tensor:  # (outputs,), +1 or -1
     """Say to which side each target is skewed, so that mirrored targets begin with a mirrored network."""
     y, share = objective.data.targets, objective.data.share.double()
     if not y.is_floating_point() or y.shape[1] != objective.layout.widths[-1]:
@@ -121,9 +134,7 @@ def _kinked(
     if layout.bias:
         parts.append((layout.biases(0, neuron), -(through * weights).sum(1)))
     if not layout.fused:
-        outer = (
-            torch.from_numpy(random.standard_normal((outputs, neurons))) * _orientation(objective)[:, None]
-        )
+        outer = torch.from_numpy(random.standard_normal((outputs, neurons))) * orientation(objective)[:, None]
         places = layout.position(1, torch.arange(outputs)[:, None], neuron)
         parts.append((places.view(-1), outer.view(-1)))
     if layout.direct:

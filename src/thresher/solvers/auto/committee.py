@@ -1,0 +1,256 @@
+"""Small networks trained side by side, each without some of the rows: starts for pruning, and a teacher.
+
+One network overfits noise in its own way, and their mean much less. A committee is one wide network whose
+outputs stand side by side, so that it is trained like any other; a row does not count for the members that
+are blind to it, which makes every member's loss on those rows an honest score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from thresher.linear.budget import largest
+from thresher.linear.vector import SparseVector
+from thresher.objective.data import Data
+from thresher.objective.layout import Layout
+from thresher.objective.loss import Loss, expected
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.adam import AdamSchedule, train
+from thresher.solvers.auto.tuning import CommitteeTuning
+from thresher.solvers.auto.wide import alternating, best_constant, loss_of_constant, orientation, relevance
+
+
+@dataclass(frozen=True, eq=False)
+class SideBySide:
+    """The summed loss of several networks; a row counts for those alone that are not blind to its fold.
+
+    Attributes
+    ----------
+    loss : Loss
+        That of one network.
+    blind : tensor of shape (members,)
+        The fold that each network is blind to. The last column of the targets tells the fold of a row.
+    """
+
+    loss: Loss
+    blind: Tensor
+
+    name: ClassVar[str] = "side by side"
+    link: ClassVar[str] = "identity"
+    quadratic: ClassVar[bool] = False
+
+    def _each(self, output: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Give a row of outputs for each row and network, its targets, and whether it counts."""
+        members = len(self.blind)
+        counts = y[:, -1:] != self.blind
+        targets = y[:, :-1].repeat_interleave(members, 0)
+        return output.reshape(len(targets), -1), targets, counts
+
+    def value(self, output: Tensor, y: Tensor) -> Tensor:
+        """Add up the losses of a row's networks."""
+        each, targets, counts = self._each(output, y)
+        return (self.loss.value(each, targets).view(counts.shape) * counts).sum(1)
+
+    def slope(self, output: Tensor, y: Tensor) -> Tensor:
+        """Give each network the slope of its own loss."""
+        each, targets, counts = self._each(output, y)
+        slope = self.loss.slope(each, targets).view(*counts.shape, -1)
+        return slope.mul_(counts[:, :, None]).flatten(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Committee:
+    """A committee in training, or trained: two members for each fold, which are blind to it.
+
+    Attributes
+    ----------
+    objective : Relu
+        What one network is to minimise.
+    together : Relu
+        What all of them minimise.
+    point : Point
+        The weights of all.
+    fold : int64 tensor of shape (rows,)
+        The fold of a row; -1 where nobody is blind to it.
+    members : int
+        Twice the folds; one of the second half is blind to the same fold as one of the first.
+    """
+
+    objective: Relu
+    together: Relu
+    point: Point
+    fold: Tensor
+    members: int
+
+    @classmethod
+    def drawn(cls, objective: Relu, fold: Tensor, seed: int, tuning: CommitteeTuning) -> Committee:
+        """Draw the members at random."""
+        data, (inputs, hidden, outputs) = objective.data, objective.layout.widths
+        members, neurons = 2 * tuning.folds, min(hidden, tuning.neurons)
+        widths = (inputs, members * neurons, members * outputs)
+        y = torch.cat([data.targets, fold[:, None].to(data.targets.dtype)], 1)
+        together = Relu(
+            Data(data.X, y, data.weight, data.seen, torch.float32, data.memory_limit),
+            Layout(widths, objective.layout.bias, direct=objective.layout.direct),
+            SideBySide(objective.loss, torch.arange(members) % tuning.folds),  # type: ignore[arg-type]
+            memory_limit=objective.memory_limit,
+        )
+        point = _drawn(objective, together.layout, members, np.random.default_rng([seed, 7]), tuning)
+        return cls(objective, together, point, fold, members)
+
+    def trained(self, passes: float, seed: int, tuning: CommitteeTuning) -> Iterator[tuple[Committee, float]]:
+        """Train all members by minibatches; gives the committee after every pass, and what that took."""
+        data, layout = self.together.data, self.together.layout
+        dispersion = 1.0
+
+        def decay(indices: Tensor) -> Tensor:
+            return ~layout.is_bias(indices) * (tuning.alpha * dispersion / data.amount)
+
+        batch = tuning.batch(data.rows)
+        passes = min(passes, tuning.passes(data.rows))
+        steps = max(1, int(passes * max(1, data.rows // batch)))
+        schedule = AdamSchedule(
+            passes,
+            tuning.rate,
+            tuning.last * tuning.rate,
+            "cosine",
+            tuning.warm_up * steps,
+            betas=tuning.betas,
+            epsilon=tuning.epsilon,
+        )
+        random = np.random.default_rng([seed, 8])
+        trained = train(self.together, self.point, schedule, batch, random, decay=decay, valued=False)
+        for number, (point, _, taken) in enumerate(trained):
+            now = replace(self, point=point)
+            if self.objective.loss.quadratic and number % tuning.every == 0:
+                dispersion = now.noise()
+            yield now, taken
+
+    def outputs(self) -> Tensor:  # (rows, members, outputs)
+        """Run all rows through all members."""
+        running = self.together.run(self.point)
+        chunks = self.together.data.chunks(self.together.layout.widths[1])
+        every = torch.cat([running.forward(part.X).output for part in chunks])
+        return every.double().view(len(every), self.members, -1)
+
+    def score(self, rows: Tensor | None = None) -> float:
+        """Estimate what the mean of all members would lose on some rows, or on all, if none had seen them.
+
+        One blind member loses its bias and all of its variance, the mean of two half of that; with as many as
+        there are, their share of it is left.
+        """
+        data, half = self.objective.data, self.members // 2
+        every, row, fold = self.outputs(), torch.arange(data.rows), self.fold.clamp(min=0)
+        pair = every[row, fold], every[row, fold + half]
+
+        def value(output: Tensor) -> float:
+            losses, share = self.objective.loss.value(output, data.targets), data.share.double()
+            if rows is not None:
+                losses, share = losses[rows], share[rows]
+            return float(losses @ share / share.sum())
+
+        alone, together = 0.5 * (value(pair[0]) + value(pair[1])), value(0.5 * (pair[0] + pair[1]))
+        return alone - 2 * (alone - together) * (1 - 1 / self.members)
+
+    def noise(self) -> float:
+        """Give what members leave on rows they are blind to, as a share of what the best constant leaves."""
+        if self.objective.loss.link == "log":
+            # Losses below zero have no shares.
+            return 1.0
+        return min(1.0, self.score() / max(loss_of_constant(self.objective), 1e-300))
+
+    def teach(self, targets: Tensor, share: float) -> Tensor:
+        """Move targets by a share of the way to the mean of what the members predict."""
+        output = self.outputs()
+        each = expected(self.objective.loss, output.flatten(0, 1)).view(output.shape)
+        if self.objective.loss.link == "identity":
+            each = each.clamp(targets.min(), targets.max())
+        mean = each.mean(1)
+        known = targets.to(mean.dtype)
+        if not targets.is_floating_point():
+            known = torch.nn.functional.one_hot(targets[:, 0], mean.shape[1]).to(mean.dtype)
+        return known.lerp(mean, share)
+
+    def nearest(self, count: int) -> Iterator[Point]:
+        """Give the members that are nearest to the mean of all."""
+        output = self.outputs()
+        away = (output - output.mean(1, keepdim=True)).square().sum(2)
+        order = (self.objective.data.share.double() @ away).argsort(stable=True)
+        for number in order[:count].tolist():
+            yield self.member(number)
+
+    def member(self, number: int) -> Point:
+        """Give one member as a network of the objective."""
+        here, there = self.together.layout, self.objective.layout
+        neurons, outputs = here.widths[1] // self.members, there.widths[-1]
+        w, parts = self.point.w.to(torch.float64), here.split(self.point.w.indices)
+        found = []
+        for block, part in enumerate(parts):
+            neuron, feature = here.pairs(w.indices[part], block)
+            each = neurons if block == 0 else outputs
+            own = neuron // each == number
+            found.append((neuron[own] % each, feature[own], w.values[part][own]))
+        signs = alternating(there)
+        inner, outer = found[0], found[1]
+        bias = outer[1] == here.inputs[1]
+        if there.fused:
+            assert signs is not None
+            size = torch.zeros(neurons, dtype=torch.float64)
+            size[outer[1][~bias] % neurons] = outer[2][~bias]
+            signs[:neurons] = torch.where(size < 0, -1.0, 1.0)
+            inner = (inner[0], inner[1], inner[2] * size.abs()[inner[0]])
+            outer = (outer[0][bias], outer[1][bias], outer[2][bias])
+            source = torch.full_like(outer[1], there.inputs[1])
+        else:
+            source = torch.where(bias, there.inputs[1], outer[1] % neurons)
+        places = [there.position(0, inner[0], inner[1]), there.position(1, outer[0], source)]
+        values = [inner[2], outer[2]]
+        if there.direct:
+            places.append(there.position(there.layers, found[2][0], found[2][1]))
+            values.append(found[2][2])
+        indices, order = torch.cat(places).sort()
+        return Point(SparseVector(indices, torch.cat(values)[order], there.size), signs)
+
+
+def _drawn(
+    objective: Relu, layout: Layout, members: int, random: np.random.Generator, tuning: CommitteeTuning
+) -> Point:
+    """Draw members that each read some inputs, more often those that tell much."""
+    neurons, outputs = layout.widths[1], layout.widths[-1] // members
+    scores = relevance(objective)
+    pool = largest(scores.float(), min(int((scores > 0).sum()), tuning.inputs))
+    fan = min(pool.numel(), tuning.fan)
+    if fan == pool.numel():
+        feature = pool.expand(neurons, fan)
+    else:
+        chance = scores[pool].sqrt().numpy()
+        chance = chance + tuning.floor * chance.mean()
+        drawn = [
+            random.choice(len(chance), fan, replace=False, p=chance / chance.sum()) for _ in range(neurons)
+        ]
+        feature = pool[torch.from_numpy(np.sort(np.stack(drawn)))]
+    normal = lambda *shape: torch.from_numpy(random.standard_normal(shape))  # noqa: E731
+    neuron = torch.arange(neurons)
+    places = [layout.position(0, neuron[:, None], feature).view(-1)]
+    values = [normal(neurons * fan) / max(1, fan) ** 0.5]
+    each = neurons // members
+    of = neuron // each * outputs
+    side = orientation(objective)
+    for output in range(outputs):
+        places.append(layout.position(1, of + output, neuron))
+        values.append(normal(neurons) * side[output] / each**0.5)
+    if layout.bias:
+        places += [layout.biases(0, neuron), layout.output_biases]
+        values += [tuning.kinks * normal(neurons), best_constant(objective).repeat(members)]
+    if layout.direct:
+        direct = layout.position(layout.layers, torch.arange(members * outputs)[:, None], pool[None])
+        places.append(direct.view(-1))
+        values.append(torch.zeros(direct.numel(), dtype=torch.float64))
+    indices, order = torch.cat(places).sort()
+    return Point(SparseVector(indices, torch.cat(values)[order].float(), layout.size))

@@ -1,0 +1,231 @@
+"""Small problems, where Newton's equations are cheap: which ways are tried, and how the winner is finished.
+
+Where there are rows enough, a committee is trained and what it says is taught to a student within the budget.
+Linear models are compared with it on rows held out, and where it leaves little, networks that explain the
+targets entirely are looked for. Few rows, deep networks and networks that are known are searched on rows held
+out in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from itertools import zip_longest
+
+import torch
+
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.clean import cleaned
+from thresher.solvers.auto.committee import Committee
+from thresher.solvers.auto.falling import within
+from thresher.solvers.auto.judge import (
+    Candidate,
+    Judge,
+    chosen,
+    folds_of,
+    judges_of,
+    mean_score,
+)
+from thresher.solvers.auto.newton import Fit, measured, refit
+from thresher.solvers.auto.student import alpha_for, student, taught
+from thresher.solvers.auto.subset import compact
+from thresher.solvers.auto.tuning import Tuning
+from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
+
+Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
+
+
+class Small:
+    """The search on a small problem.
+
+    Parameters
+    ----------
+    objective : Relu
+    budget : int
+    passes : float
+        Passes over the data that it may take.
+    seed : int
+    alpha : float, optional
+        The penalty beside a sum over rows; None leaves it open.
+    tuning : Tuning
+
+    Attributes
+    ----------
+    passes : float
+        Passes taken.
+    tried : list of Candidate
+    committee : Committee, optional
+    """
+
+    def __init__(
+        self, objective: Relu, budget: int, passes: float, seed: int, alpha: float | None, tuning: Tuning
+    ) -> None:
+        self.objective, self.budget, self.limit = objective.to(torch.float64), budget, passes
+        self.seed, self.alpha, self.tuning = seed, alpha, tuning
+        self.passes, self.tried = 0.0, list[Candidate]()
+        self.committee: Committee | None = None
+        # A search is long enough to make another network of another last digit.
+        self.rounded = replace(self.objective, data=self.objective.data.rounded(tuning.judge.digit))
+        self.fold = folds_of(self.rounded, budget, seed, tuning.judge)
+        self.judges = judges_of(self.rounded, budget, seed, tuning.judge)
+
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """The penalties to try, beside a sum over rows."""
+        if self.alpha is not None:
+            return (self.alpha,)
+        judge = self.tuning.judge
+        return judge.squared if self.objective.loss.link == "identity" else judge.classes
+
+    def search(self, known: Point | None) -> Generator[Candidate | None, None, Candidate]:
+        """Give candidates, or None while there is none yet; the last is the winner."""
+        layout, data = self.objective.layout, self.objective.data
+        simple: list[Way] = [constant]
+        if layout.direct and self.budget > int(layout.bias):
+            simple.append(linear)
+        ways: list[Way] = [grown, pruned] if layout.layers == 2 else [pruned]
+        enough = data.amount >= self.tuning.committee.fewest and self.budget > layout.widths[-1]
+        if known is not None or layout.layers != 2 or not enough:
+            first = [] if known is None else [continued(known)]
+            yield from self._offered([*first, *simple, *ways], self.judges)
+            return self._winner(self.tried)
+        tuning = self.tuning
+        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.committee.folds)
+        yield from self._trained()
+        yield from self._offered(simple, every)
+        best = chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
+        assert self.committee is not None
+        held = self._of_committee(len(every))
+        if held > mean_score(self.tried, best):
+            return best
+        if self.objective.loss.quadratic and held <= self.tuning.judge.promising:
+            before = len(self.tried)
+            yield from self._offered(ways, self.judges[:1])
+            found = self.tried[before:]
+            if min((one.score for one in found), default=math.inf) <= tuning.judge.exact:
+                return self._winner(found)
+        yield from self._taught(held)
+        return self.tried[-1]
+
+    def _winner(self, found: list[Candidate]) -> Candidate:
+        exact = [one for one in found if one.score <= self._level]
+        if exact:
+            return min(exact, key=lambda one: (one.nonzeros, one.score))
+        return chosen(found, self.tuning.judge.errors, self.tuning.linear.margin)
+
+    @property
+    def _level(self) -> float:
+        """The score at which the targets are explained; other losses have no such level."""
+        return self.tuning.judge.done if self.objective.loss.quadratic else -math.inf
+
+    def _offered(self, ways: list[Way], judges: list[Judge]) -> Iterator[Candidate]:
+        """Go some ways on the rows of each judge."""
+        first = len({one.place[0] for one in self.tried})
+        plans = [(way, self.budget) for way in ways]
+        # Targets that can be explained may need less than the budget: what smaller ones find is a candidate.
+        sizes = ladder(self.budget, self.tuning.judge.exact_ladder) if grown in ways or pruned in ways else []
+        plans += [(way, size) for size in sizes for way in ways[-2:]]
+        for number, (way, size) in enumerate(plans):
+            least = min((one.score for one in self.tried), default=math.inf)
+            explained = self.objective.loss.quadratic and least <= self.tuning.judge.exact
+            spent = self.passes >= self.limit
+            if self.tried and (least <= self._level or spent or (size < self.budget and not explained)):
+                return
+            # The folds go side by side, so that spent passes leave all of them equally far.
+            folds = [
+                way(judge, size, self.alphas, self.seed + fold, self.tuning)
+                for fold, judge in enumerate(judges)
+            ]
+            for candidates in zip_longest(*folds):
+                for judge, candidate in zip(judges, candidates, strict=True):
+                    if candidate is not None:
+                        self.passes += judge.share * self.tuning.judge.pass_share
+                        for one in self._and_exact(judge, candidate):
+                            self.tried.append(replace(one, place=(first + number, *one.place)))
+                            yield self.tried[-1]
+                if self.passes >= self.limit:
+                    break
+
+    def _and_exact(self, judge: Judge, candidate: Candidate) -> Iterator[Candidate]:
+        """Give a candidate, and without any penalty where it nearly explains the targets."""
+        yield candidate
+        tuning, best = self.tuning.judge, min((one.score for one in self.tried), default=math.inf)
+        explained = judge.part.loss.quadratic and candidate.score <= min(best, tuning.exact)
+        if explained and self.alpha is None:
+            part = under(judge.part, 0.0)
+            fit = Fit(candidate.fit.point, part.value(candidate.fit.point))
+            fit = refit(part, fit, tuning.exact_steps, self.tuning.newton, rough=False)
+            yield judge.candidate(candidate.way, fit, 0.0, (*candidate.place, "exact"))
+
+    def _trained(self) -> Iterator[None]:
+        """Train the committee."""
+        tuning, rows = self.tuning.committee, self.objective.data.rows
+        blind = torch.full((rows,), -1) if self.fold is None else torch.from_numpy(self.fold)
+        committee = Committee.drawn(self.rounded, blind, self.seed, tuning)
+        for trained, passes in committee.trained(self.limit, self.seed, tuning):
+            # The search that follows has passes of its own.
+            self.passes, self.limit = self.passes + passes, self.limit + passes
+            self.committee = trained
+            yield None
+        self.judges = [
+            replace(judge, start=trained.member(number)) for number, judge in enumerate(self.judges)
+        ]
+
+    def _of_committee(self, folds: int) -> float:
+        """Give the committee's mean loss on the rows of the first folds."""
+        assert self.committee is not None
+        rows = torch.ones(self.objective.data.rows, dtype=torch.bool)
+        if self.fold is not None:
+            rows = torch.from_numpy(self.fold < folds)
+        return self.committee.score(rows)
+
+    def _taught(self, held: float) -> Iterator[Candidate]:
+        """Teach a student what the committee says."""
+        assert self.committee is not None
+        noise = self.committee.noise()
+        alpha = alpha_for(noise, self.tuning.student) if self.alpha is None else self.alpha
+        part = under(taught(self.rounded, self.committee, noise, self.tuning.student), alpha)
+        one = torch.ones(1, dtype=torch.float64)
+        for number, (way, fit) in enumerate(
+            student(part, self.committee, self.budget, noise, self.seed, self.tuning)
+        ):
+            self.passes += self.tuning.judge.pass_share
+
+            def finish(objective: Relu, fit: Fit = fit) -> Fit:
+                return self._finished(objective, fit, noise, alpha)
+
+            place = (len(self.tried), "student", number)
+            self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish))
+            yield self.tried[-1]
+
+    def _finished(self, objective: Relu, fit: Fit, noise: float, alpha: float) -> Fit:
+        assert self.committee is not None
+        part = under(taught(objective, self.committee, noise, self.tuning.student), alpha)
+        fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton, rough=False)
+        return Fit(fit.point, objective.value(fit.point))
+
+    def cut(self) -> Fit:
+        """Cut down a member of the committee, before there is a candidate."""
+        assert self.committee is not None
+        point = self.committee.member(0)
+        return measured(self.objective, within(self.objective, point, point.w.values.abs(), self.budget))
+
+    def finished(self, best: Candidate) -> Fit:
+        """Fit the winner on all rows, and clean it."""
+        whole, tuning, fit = self.objective, self.tuning, best.fit
+        if best.finish is not None:
+            fit = best.finish(under(whole, best.alpha))
+        subset = compact(whole, fit.point)
+        objective, point = under(subset.part, best.alpha), subset.drop(fit.point)
+        fit = Fit(point, objective.value(point))
+        if best.finish is None:
+            fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
+        explained = objective.loss.quadratic and min(best.score, fit.value) <= tuning.judge.exact
+        if explained and self.alpha is None:
+            # The targets can be explained: no penalty is to stand in the way of the last digit.
+            objective = under(subset.part, 0.0)
+            fit = Fit(fit.point, objective.value(fit.point))
+            fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
+        fit = cleaned(objective, fit, tuning.clean, tuning.newton)
+        return Fit(subset.lift(fit.point), fit.value)

@@ -1,0 +1,74 @@
+"""The student: one network within the budget that learns from targets which a committee has smoothed.
+
+A committee's mean is nearer to the truth than any network fitted to noisy targets, and knows nothing of a
+budget. The student's targets lie between the two, the nearer to the committee's the noisier they are, so that
+all of the budget may be spent without fitting noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from thresher.linear.vector import SparseVector
+from thresher.objective.data import Data
+from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.committee import Committee
+from thresher.solvers.auto.grow import grow
+from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.tuning import StudentTuning, Tuning
+from thresher.solvers.auto.ways import growth
+from thresher.solvers.auto.wide import alternating, loss_of_constant
+
+
+def alpha_for(noise: float, tuning: StudentTuning) -> float:
+    """Give the penalty beside a sum over rows that suits targets of so much noise."""
+    return tuning.alpha * noise**tuning.power
+
+
+def taught(objective: Relu, committee: Committee, noise: float, tuning: StudentTuning) -> Relu:
+    """Give the objective with targets between what came and what the committee says."""
+    data = objective.data
+    targets = committee.teach(data.targets, noise / (noise + tuning.half))
+    return replace(
+        objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
+    )
+
+
+def student(
+    part: Relu, committee: Committee, budget: int, noise: float, seed: int, tuning: Tuning
+) -> Iterator[tuple[str, Fit]]:
+    """Prune members of the committee and grow a network; go on with the best of them."""
+    found = []
+    for start in committee.nearest(tuning.student.starts):
+        fit = refit(part, measured(part, start), tuning.student.steps, tuning.newton)
+        found.append(("pruning", shrink(part, fit, budget, tuning.newton)))
+        yield found[-1]
+    empty = Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout))
+    found.append(
+        ("growing", [measured(part, empty), *growth(part, measured(part, empty), budget, tuning)][-1])
+    )
+    way, fit = min(found, key=lambda one: one[1].value)
+    yield way, smaller(part, exchanged(part, fit, budget, tuning), noise, tuning)
+
+
+def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
+    """Grow beyond the budget, refit, remove what costs least; again and again while it helps."""
+    for share in tuning.student.exchanges:
+        larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
+        trial = shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
+        fit = trial if trial.value < fit.value else fit
+    return fit
+
+
+def smaller(part: Relu, fit: Fit, noise: float, tuning: Tuning) -> Fit:
+    """Remove weights as long as that costs much less than the noise that there is in any case."""
+    most = fit.value + tuning.student.spared * noise * loss_of_constant(part)
+    while fit.nonzeros > 1:
+        trial = shrink(part, fit, int(tuning.student.kept * fit.nonzeros), tuning.newton)
+        if trial.value > most or trial.nonzeros >= fit.nonzeros:
+            return fit
+        fit = trial
+    return fit
