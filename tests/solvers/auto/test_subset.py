@@ -9,7 +9,7 @@ import torch
 from dense import CASES, NetworkCase
 
 from thresher.objective.relu import Point, Relu
-from thresher.solvers.auto.subset import Subset, compact, subset_of
+from thresher.solvers.auto.subset import Subset, compact, packed, subset_of
 from thresher.solvers.auto.tuning import SubsetTuning
 
 cases = pytest.mark.parametrize("case", CASES, ids=str)
@@ -80,6 +80,22 @@ def test_weights_of_other_inputs_and_neurons_are_lost() -> None:
 
 def test_a_feature_subset_is_for_wide_data_alone() -> None:
     objective = CASES[-1].objective()
-    few = subset_of(objective, 1, SubsetTuning(each=5.0, least=5))
+    few = subset_of(objective, 1, False, SubsetTuning(each=5.0, least=5))
     assert few.part.layout.widths == (5, 3, 1)
-    assert subset_of(objective, 1, SubsetTuning(least=300)).part is objective
+    assert subset_of(objective, 1, False, SubsetTuning(least=300)).part is objective
+
+
+def test_small_problems_look_at_no_more_neurons_than_a_budget_can_use() -> None:
+    objective = CASES[-1].objective()
+    few = SubsetTuning(least=300, neurons=1, neurons_each=2.0)
+    assert subset_of(objective, 1, True, few).part.layout.widths == (300, 2, 1)
+    assert subset_of(objective, 1, False, few).part is objective
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if len(case.widths) == 3], ids=str)
+def test_neurons_in_use_are_numbered_first_and_the_network_stays_what_it_is(case: NetworkCase) -> None:
+    objective, point = thinned(case, 0.3)
+    layout, moved = objective.layout, packed(objective.layout, point)
+    assert objective.value(moved) == pytest.approx(objective.value(point), rel=1e-12)
+    used = layout.pairs(moved.w.indices[layout.split(moved.w.indices)[0]], 0)[0].unique()
+    assert used.tolist() == list(range(used.numel()))

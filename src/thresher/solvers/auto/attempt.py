@@ -29,7 +29,7 @@ class Search:
     def __init__(self, problem: Problem, rival: float) -> None:
         self.problem, self.tuning, self.budget, self.rival = problem, problem.tuning, problem.budget, rival
         objective, tuning = problem.objective, problem.tuning
-        self.subset = Subset.of_features(objective, feature_subset(problem))
+        self.subset = Subset.of(objective, (feature_subset(problem), None, None))
         self.form = absolute_objective(self.subset.part)
         self.random = np.random.default_rng([problem.seed, 3])
         self.orders = np.random.default_rng([problem.seed, 2])

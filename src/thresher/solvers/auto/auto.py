@@ -23,7 +23,7 @@ from thresher.solvers.auto.newton import Fit, measured, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.small import Small
-from thresher.solvers.auto.subset import Subset, subset_of
+from thresher.solvers.auto.subset import Subset, packed, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import under
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
@@ -87,7 +87,8 @@ class Search:
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
         self.solver, self.objective, self.budget = solver, objective, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
-        self.subset: Subset = subset_of(objective, budget, self.tuning.subset)
+        few = self.newton_pays and not solver.incremental
+        self.subset: Subset = subset_of(objective, budget, few, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.
         self.close: list[Candidate] = []
@@ -164,7 +165,7 @@ class Search:
         """
         rows, numbers = self.objective.data.amount, problem_size(problem)
         score = torch.tensor([fit.value * (rows + numbers) / max(1.0, rows - numbers)], dtype=torch.float64)
-        small = Fit(self.subset.drop(fit.point), fit.value)
+        small = Fit(self._dropped(fit.point), fit.value)
         return Candidate("recovery", small, self.alphas[0], score, torch.ones_like(score), 1.0, ("recovery",))
 
     @property
@@ -173,8 +174,14 @@ class Search:
 
     def _known(self, start: Start) -> Point:
         """Give the network to start from in the coordinates that are searched, within the budget."""
-        point = self.subset.drop(Point(start.w, start.signs))
+        point = self._dropped(Point(start.w, start.signs))
         return within(self.subset.part, point, point.w.values.abs(), self.budget)
+
+    def _dropped(self, point: Point) -> Point:
+        """Give a network its places in the subset, which has as many neurons as it needs."""
+        if self.subset.units[1] is not None:
+            point = packed(self.objective.layout, point)
+        return self.subset.drop(point)
 
     @property
     def newton_pays(self) -> bool:

@@ -90,8 +90,10 @@ class Small:
             first = [] if known is None else [continued(known)]
             yield from self._offered([*first, *simple, *ways], self.judges)
             return self._winner(self.tried)
-        tuning = self.tuning
-        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.committee.folds)
+        tuning, folds = self.tuning, self.tuning.committee.folds
+        if folds * data.rows * data.columns * data.dtype.itemsize > self.objective.memory_limit:
+            folds = tuning.judge.folds
+        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, folds)
         yield from self._trained()
         yield from self._offered(simple, every)
         best = chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)

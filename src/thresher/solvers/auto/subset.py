@@ -9,6 +9,7 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
+from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.tuning import SubsetTuning
 from thresher.solvers.auto.wide import relevance
@@ -33,9 +34,14 @@ class Subset:
     @classmethod
     def of(cls, objective: Relu, units: tuple[Tensor | None, ...]) -> Subset:
         """Restrict an objective to some of its inputs and neurons."""
+        old = objective.layout.widths
+        units = tuple(
+            None if chosen is None or chosen.numel() == width else chosen
+            for chosen, width in zip(units, old, strict=True)
+        )
         if all(chosen is None for chosen in units):
             return cls(objective, objective, units)
-        old, features = objective.layout.widths, units[0]
+        features = units[0]
         widths = [
             width if chosen is None else chosen.numel() for width, chosen in zip(old, units, strict=True)
         ]
@@ -44,12 +50,6 @@ class Subset:
             origins = None if objective.origins is None else objective.origins[features]
             part = replace(part, data=objective.data.only(features), origins=origins)
         return cls(objective, part, units)
-
-    @classmethod
-    def of_features(cls, objective: Relu, features: Tensor) -> Subset:
-        """Restrict an objective to some of its inputs, or to all of them."""
-        chosen = features if features.numel() < objective.layout.widths[0] else None
-        return cls.of(objective, (chosen, *(None for _ in objective.layout.widths[1:])))
 
     def lift(self, point: Point) -> Point:
         """Give a point of the part its places in the whole."""
@@ -107,15 +107,42 @@ def _places(chosen: Tensor | None, units: Tensor) -> tuple[Tensor, Tensor]:
     return place, chosen[place] == units
 
 
-def subset_of(objective: Relu, budget: int, tuning: SubsetTuning) -> Subset:
-    """Choose the inputs that tell most by themselves, as many as fit into the memory limit."""
-    data, inputs = objective.data, objective.layout.widths[0]
+def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTuning) -> Subset:
+    """Choose the inputs that tell most by themselves, as many as fit into the memory limit.
+
+    With `few_neurons`, of one hidden layer only so many neurons are looked at as a budget can have in use.
+    """
+    data, layout = objective.data, objective.layout
+    inputs, hidden = layout.widths[0], layout.widths[1]
     fitting = objective.memory_limit // (8 * min(data.rows, tuning.rows))
     most = max(tuning.least, min(int(tuning.each * budget), fitting))
-    everything = torch.arange(inputs)
-    return Subset.of_features(
-        objective, everything if inputs <= most else largest(relevance(objective).float(), most)
-    )
+    features = largest(relevance(objective).float(), most) if inputs > most else None
+    needed = max(tuning.neurons, int(tuning.neurons_each * budget))
+    neurons = torch.arange(needed) if few_neurons and layout.layers == 2 and hidden > needed else None
+    return Subset.of(objective, (features, neurons, *(None for _ in layout.widths[2:])))
+
+
+def packed(layout: Layout, point: Point) -> Point:
+    """Number the neurons of one hidden layer anew, those in use first: the network stays what it is."""
+    if layout.layers != 2:
+        return point
+    w, parts = point.w, layout.split(point.w.indices)
+    neuron, feature = layout.pairs(w.indices[parts[0]], 0)
+    used = torch.zeros(layout.widths[1], dtype=torch.bool)
+    used[neuron] = True
+    old = torch.cat([used.nonzero().flatten(), (~used).nonzero().flatten()])
+    new = torch.empty_like(old)
+    new[old] = torch.arange(old.numel())
+    indices = w.indices.clone()
+    indices[parts[0]] = layout.position(0, new[neuron], feature)
+    if not layout.fused:
+        output, source = layout.pairs(w.indices[parts[1]], 1)
+        inside = source < layout.inputs[1]
+        source = torch.where(inside, new[source.clamp(max=layout.inputs[1] - 1)], source)
+        indices[parts[1]] = layout.position(1, output, source)
+    indices, order = indices.sort()
+    signs = None if point.signs is None else point.signs[old]
+    return Point(SparseVector(indices, w.values[order], w.size), signs)
 
 
 def compact(objective: Relu, point: Point) -> Subset:

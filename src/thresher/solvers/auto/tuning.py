@@ -364,6 +364,9 @@ class SubsetTuning:
     each: float = 200.0
     least: int = 256
     rows: int = 5000
+    # Neurons that small problems are searched with: for each nonzero of the budget, and at least.
+    neurons_each: float = 2.0
+    neurons: int = 64
 
 
 @dataclass(frozen=True)
