@@ -187,7 +187,7 @@ class Small:
         assert self.committee is not None
         noise = self.committee.noise()
         alpha = alpha_for(noise, self.tuning.student) if self.alpha is None else self.alpha
-        part = under(taught(self.rounded, self.committee, noise, self.tuning.student), alpha)
+        part = under(taught(self.rounded, self.committee, self.budget, noise, self.tuning.student), alpha)
         one = torch.ones(1, dtype=torch.float64)
         for number, (way, fit) in enumerate(
             student(part, self.committee, self.budget, noise, self.seed, self.tuning)
@@ -203,7 +203,7 @@ class Small:
 
     def _finished(self, objective: Relu, fit: Fit, noise: float, alpha: float) -> Fit:
         assert self.committee is not None
-        part = under(taught(objective, self.committee, noise, self.tuning.student), alpha)
+        part = under(taught(objective, self.committee, self.budget, noise, self.tuning.student), alpha)
         fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton, rough=False)
         return Fit(fit.point, objective.value(fit.point))
 

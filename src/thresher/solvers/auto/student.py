@@ -28,10 +28,14 @@ def alpha_for(noise: float, tuning: StudentTuning) -> float:
     return tuning.alpha * noise**tuning.power
 
 
-def taught(objective: Relu, committee: Committee, noise: float, tuning: StudentTuning) -> Relu:
-    """Give the objective with targets between what came and what the committee says."""
+def taught(objective: Relu, committee: Committee, budget: int, noise: float, tuning: StudentTuning) -> Relu:
+    """Give the objective with targets between what came and what the committee says.
+
+    The more noise there is, and the more weights for each row that could fit it, the nearer to the committee.
+    """
     data = objective.data
-    targets = committee.teach(data.targets, noise / (noise + tuning.half))
+    harm = noise * min(1.0, budget / (tuning.crowded * data.amount))
+    targets = committee.teach(data.targets, harm / (harm + tuning.half))
     return replace(
         objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
     )
@@ -50,8 +54,10 @@ def student(
     found.append(
         ("growing", [measured(part, empty), *growth(part, measured(part, empty), budget, tuning)][-1])
     )
-    way, fit = min(found, key=lambda one: one[1].value)
-    yield way, smaller(part, exchanged(part, fit, budget, tuning), noise, tuning)
+    found.sort(key=lambda one: one[1].value)
+    better = [(way, exchanged(part, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
+    way, fit = min(better, key=lambda one: one[1].value)
+    yield way, smaller(part, fit, noise, tuning)
 
 
 def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
@@ -64,11 +70,13 @@ def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
 
 
 def smaller(part: Relu, fit: Fit, noise: float, tuning: Tuning) -> Fit:
-    """Remove weights as long as that costs much less than the noise that there is in any case."""
-    most = fit.value + tuning.student.spared * noise * loss_of_constant(part)
+    """Remove weights as long as each costs less than what the noise would make of it."""
+    each = tuning.student.spared * noise * loss_of_constant(part) / part.data.amount
+    value, before = fit.value, fit.nonzeros
     while fit.nonzeros > 1:
         trial = shrink(part, fit, int(tuning.student.kept * fit.nonzeros), tuning.newton)
-        if trial.value > most or trial.nonzeros >= fit.nonzeros:
+        gone = before - trial.nonzeros
+        if trial.value > value + gone * each or trial.nonzeros >= fit.nonzeros:
             return fit
         fit = trial
     return fit

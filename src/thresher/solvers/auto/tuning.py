@@ -274,19 +274,24 @@ class StudentTuning:
     """One network that learns from a committee. Noise is what members leave on rows they are blind to, as a
     share of what a constant leaves."""
 
-    # Targets are moved half way to what the committee says where noise is this, further where it is more.
+    # Targets are moved half way to what the committee says where noise is this, further where it is more, and
+    # less far below so many nonzeros of the budget for each row.
     half: float = 0.1
+    crowded: float = 0.1
     # The penalty beside a sum over rows at a noise of 1, and the power of the noise that it falls with.
     alpha: float = 8.0
     power: float = 1.5
     # Members that are pruned, the nearest to the mean of all, and Newton steps before that.
     starts: int = 2
     steps: int = 8
-    # Exchanges: what each admits beyond the budget, as shares of it.
+    # How many of what was pruned and grown go on to exchanges, and what each admits beyond the budget, as
+    # shares of it.
+    finalists: int = 2
     exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25)
-    # Weights go, down to this share at a time, while the loss rises by less than this share of the noise.
+    # Weights go, down to this share at a time, while each costs less than this share of what a row's noise
+    # has of the mean.
     kept: float = 0.85
-    spared: float = 0.01
+    spared: float = 0.1
 
 
 @dataclass(frozen=True)
