@@ -239,7 +239,7 @@ def _smallest(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuni
     """
     if fit.nonzeros == 0 or fit.nonzeros > tuning.most:
         return fit
-    few = _some_rows(objective, max(tuning.rows, tuning.rows_each * fit.nonzeros))
+    few = some_rows(objective, max(tuning.rows, tuning.rows_each * fit.nonzeros))
     if few is objective:
         return [fit, *_smaller(objective, fit, tuning, newton)][-1]
     found = list(_smaller(few, _refitted(few, fit.point, tuning, newton), tuning, newton))
@@ -301,7 +301,7 @@ def _refitted(objective: Relu, point: Point, tuning: CleanTuning, newton: Newton
     return refit(objective, measured(objective, point), tuning.steps, newton, rough=False)
 
 
-def _some_rows(objective: Relu, rows: int) -> Relu:
+def some_rows(objective: Relu, rows: int) -> Relu:
     """Give the objective on some rows, evenly spaced, or on all of them."""
     data = objective.data
     if rows >= data.rows:

@@ -90,15 +90,16 @@ class Committee:
 
     @classmethod
     def drawn(cls, objective: Relu, fold: Tensor, seed: int, tuning: CommitteeTuning) -> Committee:
-        """Draw the members at random."""
+        """Draw the members at random; where rows are plenty, so that nobody is blind, two will do."""
         data, (inputs, hidden, outputs) = objective.data, objective.layout.widths
-        members, neurons = 2 * tuning.folds, min(hidden, tuning.neurons)
+        folds = tuning.folds if bool((fold >= 0).any()) else 1
+        members, neurons = 2 * folds, min(hidden, tuning.neurons)
         widths = (inputs, members * neurons, members * outputs)
         y = torch.cat([data.targets, fold[:, None].to(data.targets.dtype)], 1)
         together = Relu(
             Data(data.X, y, data.weight, data.seen, torch.float32, data.memory_limit),
             Layout(widths, objective.layout.bias, direct=objective.layout.direct),
-            SideBySide(objective.loss, torch.arange(members) % tuning.folds),  # type: ignore[arg-type]
+            SideBySide(objective.loss, torch.arange(members) % folds),  # type: ignore[arg-type]
             memory_limit=objective.memory_limit,
         )
         point = _drawn(objective, together.layout, members, np.random.default_rng([seed, 7]), tuning)

@@ -189,9 +189,7 @@ class Small:
         alpha = alpha_for(noise, self.tuning.student) if self.alpha is None else self.alpha
         part = under(taught(self.rounded, self.committee, self.budget, noise, self.tuning.student), alpha)
         one = torch.ones(1, dtype=torch.float64)
-        for number, (way, fit) in enumerate(
-            student(part, self.committee, self.budget, noise, self.seed, self.tuning)
-        ):
+        for number, (way, fit) in enumerate(student(part, self.committee, self.budget, noise, self.tuning)):
             self.passes += self.tuning.judge.pass_share
 
             def finish(objective: Relu, fit: Fit = fit) -> Fit:

@@ -15,6 +15,7 @@ import torch
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.relu import Point, Relu
+from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
@@ -42,22 +43,29 @@ def taught(objective: Relu, committee: Committee, budget: int, noise: float, tun
 
 
 def student(
-    part: Relu, committee: Committee, budget: int, noise: float, seed: int, tuning: Tuning
+    part: Relu, committee: Committee, budget: int, noise: float, tuning: Tuning
 ) -> Iterator[tuple[str, Fit]]:
-    """Prune members of the committee and grow a network; go on with the best of them."""
-    found = []
-    for start in committee.nearest(tuning.student.starts):
-        fit = refit(part, measured(part, start), tuning.student.steps, tuning.newton)
-        found.append(("pruning", shrink(part, fit, budget, tuning.newton)))
+    """Prune members of the committee, grow a network, on some of many rows; go on with the best of them."""
+    found: list[tuple[str, Fit]] = []
+    starts = list(committee.nearest(min(tuning.student.starts, committee.members // 2)))
+    wide, narrow = (_on_some(part, count, tuning.student) for count in (starts[0].w.nonzeros, 2 * budget))
+    for start in starts:
+        fit = refit(wide, measured(wide, start), tuning.student.steps, tuning.newton)
+        fit = shrink(wide, fit, budget, tuning.newton)
+        found.append(("pruning", Fit(fit.point, narrow.value(fit.point))))
         yield found[-1]
-    empty = Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout))
-    found.append(
-        ("growing", [measured(part, empty), *growth(part, measured(part, empty), budget, tuning)][-1])
-    )
+    empty = measured(narrow, Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout)))
+    found.append(("growing", [empty, *growth(narrow, empty, budget, tuning)][-1]))
     found.sort(key=lambda one: one[1].value)
-    better = [(way, exchanged(part, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
+    better = [(way, exchanged(narrow, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
     way, fit = min(better, key=lambda one: one[1].value)
-    yield way, smaller(part, fit, noise, tuning)
+    yield way, smaller(narrow, fit, noise, tuning)
+
+
+def _on_some(part: Relu, weights: int, tuning: StudentTuning) -> Relu:
+    """Give the objective on as many rows as a fit of so many weights needs."""
+    outputs = part.layout.widths[-1]
+    return some_rows(part, max(tuning.rows, tuning.rows_each * weights) // outputs)
 
 
 def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:

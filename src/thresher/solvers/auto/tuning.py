@@ -254,7 +254,7 @@ class CommitteeTuning:
     epsilon: float = 1e-8
     # Passes over 1,000 rows, and the least and most; they fall as the root of the rows.
     thousand: float = 150.0
-    least: float = 30.0
+    least: float = 15.0
     # Rows of a minibatch: this many roots of all rows, and the least and most.
     root: float = 3.5
     smallest: int = 32
@@ -284,6 +284,9 @@ class StudentTuning:
     # Members that are pruned, the nearest to the mean of all, and Newton steps before that.
     starts: int = 2
     steps: int = 8
+    # Rows, of each output, that a fit is searched on: at least, and for each of its weights.
+    rows: int = 8000
+    rows_each: int = 15
     # How many of what was pruned and grown go on to exchanges, and what each admits beyond the budget, as
     # shares of it.
     finalists: int = 2
