@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
@@ -222,19 +221,18 @@ class Committee:
 def _drawn(
     objective: Relu, layout: Layout, members: int, random: np.random.Generator, tuning: CommitteeTuning
 ) -> Point:
-    """Draw members that each read some inputs, more often those that tell much."""
+    """Draw members that each read some inputs, any of those that are not the same for all rows.
+
+    Which tell much is for the members to find out on their own rows: what is chosen on all of them would make
+    scores on rows that a member is blind to too good.
+    """
     neurons, outputs = layout.widths[1], layout.widths[-1] // members
-    scores = relevance(objective)
-    pool = largest(scores.float(), min(int((scores > 0).sum()), tuning.inputs))
+    pool = (relevance(objective) > 0).nonzero().flatten()
     fan = min(pool.numel(), tuning.fan)
     if fan == pool.numel():
         feature = pool.expand(neurons, fan)
     else:
-        chance = scores[pool].sqrt().numpy()
-        chance = chance + tuning.floor * chance.mean()
-        drawn = [
-            random.choice(len(chance), fan, replace=False, p=chance / chance.sum()) for _ in range(neurons)
-        ]
+        drawn = [random.choice(pool.numel(), fan, replace=False) for _ in range(neurons)]
         feature = pool[torch.from_numpy(np.sort(np.stack(drawn)))]
     normal = lambda *shape: torch.from_numpy(random.standard_normal(shape))  # noqa: E731
     neuron = torch.arange(neurons)

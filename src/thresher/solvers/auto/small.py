@@ -85,23 +85,24 @@ class Small:
         if layout.direct and self.budget > int(layout.bias):
             simple.append(linear)
         ways: list[Way] = [grown, pruned] if layout.layers == 2 else [pruned]
-        enough = data.amount >= self.tuning.committee.fewest and self.budget > layout.widths[-1]
-        if known is not None or layout.layers != 2 or not enough:
+        tuning = self.tuning
+        enough = data.amount >= tuning.committee.fewest and data.columns <= tuning.committee.inputs
+        if known is not None or layout.layers != 2 or not enough or self.budget <= layout.widths[-1]:
             first = [] if known is None else [continued(known)]
             yield from self._offered([*first, *simple, *ways], self.judges)
             return self._winner(self.tried)
-        tuning, folds = self.tuning, self.tuning.committee.folds
+        folds = tuning.committee.folds
         if folds * data.rows * data.columns * data.dtype.itemsize > self.objective.memory_limit:
             folds = tuning.judge.folds
         every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, folds)
         yield from self._trained()
         yield from self._offered(simple, every)
-        best = chosen(self.tried, self.tuning.judge.errors, self.tuning.linear.margin)
+        best = chosen(self.tried, tuning.judge.errors, tuning.linear.margin)
         assert self.committee is not None
         held = self._of_committee(len(every))
         if held > mean_score(self.tried, best):
             return best
-        if self.objective.loss.quadratic and held <= self.tuning.judge.promising:
+        if self.objective.loss.quadratic and held <= tuning.judge.promising:
             before = len(self.tried)
             yield from self._offered(ways, self.judges[:1])
             found = self.tried[before:]

@@ -231,14 +231,13 @@ class WideTuning:
 class CommitteeTuning:
     """Small networks trained side by side, whose mean is a teacher."""
 
-    # Rows below which there is none: too few to leave some out.
+    # Rows below which there is none, too few to leave some out; and inputs above which there is none, too many
+    # for members to find those that matter.
     fewest: int = 128
-    # Neurons of a member at most, inputs of a neuron, and inputs that are read at all.
+    inputs: int = 128
+    # Neurons of a member at most, inputs of a neuron, the size of biases.
     neurons: int = 50
     fan: int = 16
-    inputs: int = 128
-    # What an input that tells nothing by itself has of the mean chance to be drawn; the size of biases.
-    floor: float = 0.1
     kinks: float = 0.5
     # Parts of the rows, each of which two members are blind to.
     folds: int = 5
