@@ -48,7 +48,9 @@ def student(
     """Prune members of the committee, grow a network, on some of many rows; go on with the best of them."""
     found: list[tuple[str, Fit]] = []
     starts = list(committee.nearest(min(tuning.student.starts, committee.members // 2)))
-    wide, narrow = (_on_some(part, count, tuning.student) for count in (starts[0].w.nonzeros, 2 * budget))
+    wide, narrow = (
+        _on_some(part, count, noise, tuning.student) for count in (starts[0].w.nonzeros, 2 * budget)
+    )
     for start in starts:
         fit = refit(wide, measured(wide, start), tuning.student.steps, tuning.newton)
         fit = shrink(wide, fit, budget, tuning.newton)
@@ -62,10 +64,10 @@ def student(
     yield way, smaller(narrow, fit, noise, tuning)
 
 
-def _on_some(part: Relu, weights: int, tuning: StudentTuning) -> Relu:
-    """Give the objective on as many rows as a fit of so many weights needs."""
-    outputs = part.layout.widths[-1]
-    return some_rows(part, max(tuning.rows, tuning.rows_each * weights) // outputs)
+def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> Relu:
+    """Give the objective on as many rows as a fit of so many weights needs, more where there is noise."""
+    rows = max(tuning.rows, tuning.rows_each * weights) * (1 + tuning.rows_noise * noise)
+    return some_rows(part, int(rows / part.layout.widths[-1]))
 
 
 def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:

@@ -231,8 +231,8 @@ class WideTuning:
 class CommitteeTuning:
     """Small networks trained side by side, whose mean is a teacher."""
 
-    # Rows below which there is none, too few to leave some out; and inputs above which there is none, too many
-    # for members to find those that matter.
+    # Rows below which there is none, too few to leave some out; and inputs above which there is none, too
+    # many for members to find those that matter.
     fewest: int = 128
     inputs: int = 128
     # Neurons of a member at most, inputs of a neuron, the size of biases.
@@ -283,9 +283,11 @@ class StudentTuning:
     # Members that are pruned, the nearest to the mean of all, and Newton steps before that.
     starts: int = 2
     steps: int = 8
-    # Rows, of each output, that a fit is searched on: at least, and for each of its weights.
+    # Rows, of each output, that a fit is searched on: at least, and for each of its weights; as noise goes from
+    # 0 to 1, this share more.
     rows: int = 8000
     rows_each: int = 15
+    rows_noise: float = 3.0
     # How many of what was pruned and grown go on to exchanges, and what each admits beyond the budget, as
     # shares of it.
     finalists: int = 2
