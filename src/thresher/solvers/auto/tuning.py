@@ -283,8 +283,8 @@ class StudentTuning:
     # Members that are pruned, the nearest to the mean of all, and Newton steps before that.
     starts: int = 2
     steps: int = 8
-    # Rows, of each output, that a fit is searched on: at least, and for each of its weights; as noise goes from
-    # 0 to 1, this share more.
+    # Rows, of each output, that a fit is searched on: at least, and for each of its weights; this share more
+    # at a noise of 1.
     rows: int = 8000
     rows_each: int = 15
     rows_noise: float = 3.0
