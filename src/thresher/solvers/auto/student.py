@@ -17,10 +17,9 @@ from thresher.objective.data import Data
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
-from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.tuning import StudentTuning, Tuning
-from thresher.solvers.auto.ways import growth
+from thresher.solvers.auto.ways import exchange, growth
 from thresher.solvers.auto.wide import alternating, loss_of_constant
 
 
@@ -71,10 +70,9 @@ def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> R
 
 
 def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
-    """Grow beyond the budget, refit, remove what costs least; again and again while it helps."""
+    """Exchange weights again and again, keeping what helps."""
     for share in tuning.student.exchanges:
-        larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
-        trial = shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
+        trial = exchange(part, fit, share, budget, tuning)
         fit = trial if trial.value < fit.value else fit
     return fit
 

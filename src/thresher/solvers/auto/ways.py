@@ -133,6 +133,12 @@ def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
     return way
 
 
+def exchange(part: Relu, fit: Fit, share: float, budget: int, tuning: Tuning) -> Fit:
+    """Grow beyond the budget by a share of it, refit, and remove what costs least."""
+    larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
+    return shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
+
+
 def _exchanged(
     judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
 ) -> Generator[Candidate, None, Candidate]:
@@ -140,8 +146,7 @@ def _exchanged(
     growing = tuning.grow
     accident = growing.exchanges_rows * budget / part.data.amount
     for number, share in enumerate(growing.exchanges):
-        larger = grow(part, fit, max(1, int(share * budget)), growing)
-        trial = shrink(part, refit(part, larger, growing.wider, tuning.newton), budget, tuning.newton)
+        trial = exchange(part, fit, share, budget, tuning)
         gained = 1 - trial.value / max(fit.value, 1e-300)
         fit = trial if gained > 0 else fit
         last = judge.candidate(way, fit, alpha, ("exchange", number))
