@@ -102,7 +102,7 @@ class Small:
         held = self._of_committee(len(every))
         if held > mean_score(self.tried, best):
             return best
-        if self.objective.loss.quadratic and held <= tuning.judge.promising:
+        if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
             yield from self._offered(ways, self.judges[:1])
             found = self.tried[before:]

@@ -423,6 +423,9 @@ class JudgeTuning:
     # score is below this.
     first: float = 10.0
     promising: float = 0.005
+    # The score of a committee below which networks are looked for that explain the targets entirely; on exact
+    # laws of a few terms it is a hundredth of this.
+    explainable: float = 5e-4
     # What recovery nearly found, scored on the rows it was fitted to, must score below this share of the best
     # of the other ways.
     close: float = 0.5
