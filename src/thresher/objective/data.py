@@ -20,6 +20,8 @@ CHUNK_NUMBERS = 2**19
 # The fewest and the most rows of a chunk, since products over fewer rows are slow; and the fewest where data
 # is very wide, since a chunk is converted in memory that nobody counts.
 LEAST_ROWS, MOST_ROWS, LEAST_WIDE_ROWS = 256, 8192, 64
+# Bytes that copies of rounded data may take in any case: small data gives the same bits for any limit.
+ROUNDED_BYTES = 2**24
 # The spread below which a column counts as constant: its reciprocal overflows in float32.
 LEAST_SCALE = 1e-35
 # The share of rows that must hold the same value for it to be the origin of a column, and the rows looked at.
@@ -129,7 +131,8 @@ class Data:
         Columns that were shifted far differ by rounding once they are shifted back; rounded, they are the
         same bits, and so is everything that is computed from them.
         """
-        small = 4 * self.rows * self.columns * self.dtype.itemsize <= self.memory_limit
+        allowed = max(self.memory_limit, ROUNDED_BYTES)
+        small = 4 * self.rows * self.columns * self.dtype.itemsize <= allowed
         if not small or not self.targets.is_floating_point():
             return self
         X, y = (

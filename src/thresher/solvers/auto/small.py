@@ -65,6 +65,7 @@ class Small:
         self.seed, self.alpha, self.tuning = seed, alpha, tuning
         self.passes, self.tried = 0.0, list[Candidate]()
         self.committee: Committee | None = None
+        self.known: Point | None = None
         # A search is long enough to make another network of another last digit.
         self.rounded = replace(self.objective, data=self.objective.data.rounded(tuning.judge.digit))
         self.fold = folds_of(self.rounded, budget, seed, tuning.judge)
@@ -80,6 +81,7 @@ class Small:
 
     def search(self, known: Point | None) -> Generator[Candidate | None, None, Candidate]:
         """Give candidates, or None while there is none yet; the last is the winner."""
+        self.known = known
         layout, data = self.objective.layout, self.objective.data
         simple: list[Way] = [constant]
         if layout.direct and self.budget > int(layout.bias):
@@ -91,10 +93,7 @@ class Small:
             first = [] if known is None else [continued(known)]
             yield from self._offered([*first, *simple, *ways], self.judges)
             return self._winner(self.tried)
-        folds = tuning.committee.folds
-        if folds * data.rows * data.columns * data.dtype.itemsize > self.objective.memory_limit:
-            folds = tuning.judge.folds
-        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, folds)
+        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.committee.folds)
         yield from self._trained()
         yield from self._offered(simple, every)
         best = chosen(self.tried, tuning.judge.errors, tuning.linear.margin)
@@ -229,4 +228,12 @@ class Small:
             fit = Fit(fit.point, objective.value(fit.point))
             fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
         fit = cleaned(objective, fit, tuning.clean, tuning.newton)
-        return Fit(subset.lift(fit.point), fit.value)
+        return self._no_worse(Fit(subset.lift(fit.point), fit.value))
+
+    def _no_worse(self, fit: Fit) -> Fit:
+        """Give the network that was known where it fits all rows better than what was found."""
+        if self.known is None:
+            return fit
+        bare = under(self.objective, 0.0)
+        known = measured(bare, self.known.to(torch.float64))
+        return known if known.value < bare.value(fit.point) else fit
