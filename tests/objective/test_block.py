@@ -30,6 +30,8 @@ def held(kind: str, layout: Layout) -> Tensor:
         "two far columns": (feature == 3) | (feature == INPUTS - 1),
         "biases alone": feature == INPUTS,
         "one neuron": neuron == 2,
+        "each its own": feature // 2 == neuron,
+        "each its own and biases": (feature // 2 == neuron) | (feature == INPUTS),
         "nothing": some > 2,
     }[kind]
     return everywhere[chosen]
@@ -45,6 +47,8 @@ KINDS = (
     "two far columns",
     "biases alone",
     "one neuron",
+    "each its own",
+    "each its own and biases",
     "nothing",
 )
 

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from thresher.objective.layout import Layout
 
+# ``delta * (seen > 0)`` in one go; a mask by itself takes several times as long.
+threshold_backward = torch.ops.aten.threshold_backward
 # A matrix is multiplied densely up to this size, or where it holds one number in so many.
 DENSE_SIZE, DENSE_SHARE = 2**18, 16
 # Numbers in the largest temporary array of a product over pairs.
@@ -38,18 +40,21 @@ class Block:
         self.inside, self.outside = inside.nonzero().flatten(), (~inside).nonzero().flatten()
         self.neuron, self.feature = neuron[self.inside], feature[self.inside]
         self.biased = neuron[self.outside]
-        used, place = torch.unique(self.feature, return_inverse=True)
         # All columns after these are without weights.
-        self.last = last = int(used[-1]) + 1 if used.numel() else 0
+        self.last = int(self.feature.max()) + 1 if self.feature.numel() else 0
+        self.used: Tensor | None = None
+        self.place, self.width = self.feature, self.last
         # Gathering most columns costs more than multiplying with all of them up to the last that is used.
-        self.used = used if 2 * used.numel() < last else None
-        self.place = self.feature if self.used is None else place
-        self.width = last if self.used is None else used.numel()
-        self.full = self._is_full(neuron, feature)
+        if self._few_columns():
+            self.used, self.place = torch.unique(self.feature, return_inverse=True)
+            self.width = self.used.numel()
+        # Weights of a neuron, where all hold equally many, in a grid of a row for each neuron.
+        self.each = self.held // max(1, self.neurons) - int(self.outside.numel() > 0)
+        self.full, self.own = self._in_a_grid(neuron, feature)
         most = max(DENSE_SIZE, DENSE_SHARE * self.neuron.numel())
         self.dense = self.full or self.width * self.neurons <= most
         self.matrix: Tensor | None = None
-        if self.full:
+        if self.full or self.own:
             self._view(values)
         elif self.dense:
             self.flat = self.place * self.neurons + self.neuron
@@ -57,30 +62,45 @@ class Block:
             counts = torch.bincount(self.neuron, minlength=self.neurons)
             self.starts = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
 
+    def _few_columns(self) -> bool:
+        """Say whether most of the columns up to the last are without weights."""
+        if 2 * self.feature.numel() < self.last:
+            return True
+        used = torch.zeros(self.last, dtype=torch.bool)
+        used[self.feature] = True
+        return 2 * int(used.sum()) < self.last
+
     def at(self, values: Tensor) -> Block:
         """Give the block of other values at the same positions."""
         other = copy(self)
         other.values, other.matrix = values, None
-        if other.full:
+        if other.full or other.own:
             other._view(values)
         return other
 
     def _view(self, values: Tensor) -> None:
         """Take a view of the values for their matrix: nothing has to be written."""
         self.grid = values.view(self.neurons, -1)
-        self.matrix = self.grid[:, : self.width].T
+        self.matrix = self.grid[:, : self.each].T
 
-    def _is_full(self, neuron: Tensor, feature: Tensor) -> bool:
-        """Say whether every neuron holds its first `width` weights, and all or none hold their biases."""
-        places = self.width + int(self.outside.numel() > 0)
+    def _in_a_grid(self, neuron: Tensor, feature: Tensor) -> tuple[bool, bool]:
+        """Say whether every neuron holds all of the first weights, or the next few that nobody else holds.
+
+        All or none of the neurons hold their biases.
+        """
+        places = self.each + int(self.outside.numel() > 0)
         if self.used is not None or self.held != self.neurons * places or self.held == 0:
-            return False
+            return False, False
         grid = feature.view(self.neurons, places)
-        inside, bias = grid[:, : self.width], grid[:, self.width :]
-        together = neuron.view(self.neurons, places)[:, 0] == torch.arange(self.neurons)
-        return bool(
-            together.all() and (inside == torch.arange(self.width)).all() and (bias == self.inputs).all()
-        )
+        inside, bias = grid[:, : self.each], grid[:, self.each :]
+        rows = torch.arange(self.neurons)
+        if not bool(
+            (neuron.view(self.neurons, places) == rows[:, None]).all() and (bias == self.inputs).all()
+        ):
+            return False, False
+        first = torch.arange(self.each)
+        full = bool((inside == first).all())
+        return full, not full and bool((inside == self.each * rows[:, None] + first).all())
 
     def read(self, fed: Tensor) -> Tensor:  # (rows, width)
         """Take the columns that are used."""
@@ -95,6 +115,9 @@ class Block:
                 return bias.expand(len(fed), -1).clone()
             assert self.matrix is not None
             return torch.addmm(bias, self.read(fed), self.matrix)
+        if self.own:
+            out = (self._parts(fed) * self.grid[:, : self.each]).sum(2)
+            return out.add_(self.grid[:, -1]) if biased else out
         if self.width == 0:
             out = self.values.new_zeros(len(fed), self.neurons)
         elif self.dense:
@@ -104,6 +127,10 @@ class Block:
         if biased:
             out.index_add_(1, self.biased, self.values.index_select(0, self.outside).expand(len(fed), -1))
         return out
+
+    def _parts(self, fed: Tensor) -> Tensor:  # (rows, neurons, each)
+        """Give every neuron what it reads, where none reads what another does."""
+        return self.read(fed).reshape(len(fed), self.neurons, self.each)
 
     def _dense(self) -> Tensor:
         """Write the weights into a matrix that is used again and again; its other entries stay zero."""
@@ -130,10 +157,13 @@ class Block:
     def gradient(self, fed: Tensor, delta: Tensor, out: Tensor) -> None:
         """Write the derivative at every weight held, given those with respect to the neurons' sums."""
         biased = self.outside.numel() > 0
-        if self.full:
+        if self.full or self.own:
             grid = out.view(self.neurons, -1)
-            if self.width:
-                torch.mm(delta.T, self.read(fed), out=grid[:, : self.width])
+            if self.own:
+                torch.sum(self._parts(fed) * delta[:, :, None], 0, out=grid[:, : self.each])
+            elif self.width:
+                # Few rows of many columns are multiplied faster than many of few.
+                grid[:, : self.width] = (self.read(fed).T @ delta).T
             if biased:
                 grid[:, -1] = delta.sum(0)
             return
@@ -177,8 +207,11 @@ class Block:
         if self.width == 0:
             return delta.new_zeros(delta.shape[0], self.inputs)
         assert self.matrix is not None
-        turned = self.matrix.T if self.dense else self.matrix.to_sparse_coo().T
-        out = delta @ turned if self.dense else (turned @ delta.T).T
+        if self.own:
+            out = (delta[:, :, None] * self.grid[:, : self.each]).view(len(delta), -1)
+        else:
+            turned = self.matrix.T if self.dense else self.matrix.to_sparse_coo().T
+            out = delta @ turned if self.dense else (turned @ delta.T).T
         if self.width == self.inputs:
             return out
         whole = torch.zeros(delta.shape[0], self.inputs, dtype=delta.dtype)

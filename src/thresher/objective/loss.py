@@ -288,8 +288,8 @@ class CrossEntropy:
 
     def scaled(self, output: Tensor, y: Tensor, J: Tensor) -> Tensor:
         """Give sqrt(p_c) (J_c - sum_j p_j J_j), whose squares sum to J' (diag(p) - p p') J."""
-        p = torch.softmax(output, 1).to(J.dtype)
-        return p.sqrt()[..., None] * (J - p[:, None, :] @ J)
+        p = torch.softmax(output, 1).to(J.dtype)[..., None]
+        return p.sqrt() * (J - (p * J).sum(1, keepdim=True))
 
     def constant(self, y: Tensor, share: Tensor) -> Tensor:
         """Give the logarithms of the classes' shares, less their mean: softmax does not see what all have."""

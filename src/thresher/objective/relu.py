@@ -12,7 +12,7 @@ from torch import Tensor
 
 from thresher.linear.budget import StreamingTop
 from thresher.linear.vector import SparseVector
-from thresher.objective.block import Block
+from thresher.objective.block import Block, threshold_backward
 from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
@@ -125,7 +125,7 @@ class Running:
                 fused = self.signs is not None and number == layers - 1
                 delta = delta * self.signs if fused else self.blocks[number].back(delta)  # type: ignore[operator]
                 seen = run.slopes[number - 1]
-                delta = delta.mul_(seen if self.absolute else seen > 0)
+                delta = delta.mul_(seen) if self.absolute else threshold_backward(delta, seen, 0)
 
     def gradient(self, run: Pass, slope: Tensor) -> Tensor:  # (held,)
         """Give the derivative at every weight held, from the slope of the loss."""
@@ -315,14 +315,14 @@ class Relu:
         running, outputs = at if isinstance(at, Running) else self.run(at), self.layout.widths[-1]
         rough = rough and self.data.rows * running.values.numel() ** 2 > ROUGH_WORK
 
+        light = self.run(running.point.to(torch.float32)) if rough else running
+
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.remembered(batch.X)
-            J = running.jacobian(run)
-            slopes = self.slope(run.output, batch).T
-            gradient = sum(part.T @ slope for part, slope in zip(J.unbind(1), slopes, strict=True))
-            scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt()[:, None, None]
-            parts = scaled.float().permute(1, 2, 0) if rough else scaled.permute(1, 2, 0)
-            return sum((_upper(part) for part in parts[1:]), _upper(parts[0])), gradient
+            J = light.jacobian(light.forward(batch.X.float()) if rough else run)
+            scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt().to(J.dtype)[:, None, None]
+            first, *others = (_upper(part) for part in scaled.permute(1, 2, 0))
+            return sum(others, first), running.gradient(run, self.slope(run.output, batch))
 
         # Rows enough that adding up matrices costs less than making them.
         H, g = self.data.total(each, outputs * running.values.numel() // 4)

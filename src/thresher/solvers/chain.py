@@ -26,7 +26,7 @@ from thresher.errors import ParameterError
 from thresher.linear.budget import StreamingTop
 from thresher.linear.sketch import CountSketch
 from thresher.linear.vector import SparseVector
-from thresher.objective.block import Block
+from thresher.objective.block import Block, threshold_backward
 from thresher.objective.data import Batch
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu, Running
@@ -223,7 +223,7 @@ class _Lent:
         delta = self.held.blocks[1].back(slope)
         for neuron, lent in self._columns():
             delta[:, neuron] += slope @ lent
-        return [delta.mul_(fed[1] > 0), slope]
+        return [threshold_backward(delta, fed[1], 0), slope]
 
     def entries(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the places of what is lent, and its values."""

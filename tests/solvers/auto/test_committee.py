@@ -30,7 +30,7 @@ def objective_of(y: np.ndarray, loss: Loss, outputs: int = 1) -> Relu:
 
 
 def trained(objective: Relu, fold: torch.Tensor = FOLD, passes: float = 12) -> Committee:
-    committee = Committee.drawn(objective, fold, 0, TUNING)
+    committee = Committee.drawn(objective, 60, fold, 0, TUNING)
     for now, _ in committee.trained(passes, 0, TUNING):
         committee = now
     return committee
@@ -149,6 +149,6 @@ def test_outputs_are_turned_into_what_they_say_of_targets() -> None:
 
 def test_a_committee_holds_few_weights_whatever_the_network_could_hold() -> None:
     wide = replace(objective_of(CURVE, SquaredError()), layout=Layout((INPUTS, 10_000, 1), fused=True))
-    committee = Committee.drawn(wide, FOLD, 0, TUNING)
+    committee = Committee.drawn(wide, 60, FOLD, 0, TUNING)
     each = TUNING.neurons * (TUNING.fan + 2) + 1
     assert committee.point.w.nonzeros <= 2 * TUNING.folds * each

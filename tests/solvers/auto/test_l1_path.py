@@ -50,7 +50,7 @@ def rows(count: int, inputs: int, outputs: int = 1, seed: int = 0) -> tuple[np.n
 
 def objective_value(objective: Relu, model: Model) -> float:
     """Give the mean loss with the L1 penalty."""
-    return _of_rows(objective, model)[0] + model.penalty * float(model.weights.abs().sum())
+    return _of_rows(objective, model.numbers)[0] + model.penalty * float(model.weights.abs().sum())
 
 
 KINDS: dict[str, Callable[[], Relu]] = {
@@ -65,11 +65,12 @@ KINDS: dict[str, Callable[[], Relu]] = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_moments_say_what_rows_say_of_any_model(kind: str) -> None:
     objective, random = KINDS[kind](), np.random.default_rng(1)
-    sums, outputs = _of_moments(objective), objective.layout.widths[-1]
+    outputs = objective.layout.widths[-1]
+    sums = _of_moments(objective, torch.from_numpy(random.standard_normal((6, outputs))))
     for _ in range(3):
-        weights = torch.from_numpy(random.standard_normal((5, outputs)) * (random.random((5, outputs)) < 0.6))
-        model = Model(weights, torch.from_numpy(random.standard_normal(outputs)), 0.1)
-        for one, two in zip(sums(model), _of_rows(objective, model), strict=True):
+        some = random.random((6, outputs)) < 0.6
+        numbers = torch.from_numpy(random.standard_normal((6, outputs)) * some)
+        for one, two in zip(sums(numbers), _of_rows(objective, numbers), strict=True):
             torch.testing.assert_close(one, two, rtol=1e-10, atol=1e-10)
 
 
@@ -96,7 +97,8 @@ def test_every_model_of_a_path_is_as_good_as_that_of_scikit_learn(shape: tuple[i
     assert len(sharp) > 4 and len(quick) > 4
     for model in (*sharp, *quick):
         truth = Lasso(alpha=model.penalty, tol=1e-12, max_iter=100_000).fit(X, y[:, 0])
-        best = Model(torch.from_numpy(truth.coef_)[:, None], torch.tensor([truth.intercept_]), model.penalty)
+        numbers = torch.from_numpy(np.append(truth.coef_, truth.intercept_))[:, None]
+        best = Model(numbers, model.penalty, model.curvature)
         least = objective_value(objective, best)
         within = 1e-8 if model in sharp else 0.01
         assert least - 1e-9 <= objective_value(objective, model) <= least * (1 + within)

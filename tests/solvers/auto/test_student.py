@@ -9,7 +9,7 @@ import torch
 from thresher import SparseMLPClassifier, SparseMLPRegressor
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
-from thresher.objective.loss import SquaredError
+from thresher.objective.loss import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.small import Small
@@ -33,7 +33,7 @@ def objective_of(y: np.ndarray) -> Relu:
 @pytest.fixture(scope="module")
 def committee() -> Committee:
     fold = torch.arange(ROWS) % TUNING.committee.folds
-    last = Committee.drawn(objective_of(CURVE + 0.5 * NOISE), fold, 0, TUNING.committee)
+    last = Committee.drawn(objective_of(CURVE + 0.5 * NOISE), 60, fold, 0, TUNING.committee)
     for now, _ in last.trained(40, 0, TUNING.committee):
         last = now
     return last
@@ -61,8 +61,14 @@ def test_the_less_noise_and_the_more_rows_the_less_is_taught(committee: Committe
 
 def test_the_penalty_falls_with_the_noise() -> None:
     tuning = StudentTuning(alpha=8.0, power=1.5)
-    assert alpha_for(1.0, tuning) == 8.0
-    assert alpha_for(0.01, tuning) == pytest.approx(0.008)
+    assert alpha_for(SquaredError(), 1.0, tuning) == 8.0
+    assert alpha_for(SquaredError(), 0.01, tuning) == pytest.approx(0.008)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), CrossEntropy(3)], ids=lambda loss: loss.name)
+def test_classes_bear_a_quarter_of_the_penalty(loss: Loss) -> None:
+    tuning = StudentTuning()
+    assert alpha_for(loss, 0.3, tuning) == pytest.approx(0.25 * alpha_for(SquaredError(), 0.3, tuning))
 
 
 @pytest.mark.parametrize("budget", [5, 20, 60])

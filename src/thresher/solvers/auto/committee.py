@@ -48,7 +48,7 @@ class SideBySide:
         """Give a row of outputs for each row and network, its targets, and whether it counts."""
         members = len(self.blind)
         counts = y[:, -1:] != self.blind
-        targets = y[:, :-1].repeat_interleave(members, 0)
+        targets = y[:, None, :-1].expand(-1, members, -1).flatten(0, 1)
         return output.reshape(len(targets), -1), targets, counts
 
     def value(self, output: Tensor, y: Tensor) -> Tensor:
@@ -88,11 +88,13 @@ class Committee:
     members: int
 
     @classmethod
-    def drawn(cls, objective: Relu, fold: Tensor, seed: int, tuning: CommitteeTuning) -> Committee:
+    def drawn(
+        cls, objective: Relu, budget: int, fold: Tensor, seed: int, tuning: CommitteeTuning
+    ) -> Committee:
         """Draw the members at random; where rows are plenty, so that nobody is blind, two will do."""
         data, (inputs, hidden, outputs) = objective.data, objective.layout.widths
         folds = tuning.folds if bool((fold >= 0).any()) else 1
-        members, neurons = 2 * folds, min(hidden, tuning.neurons)
+        members, neurons = 2 * folds, tuning.width(budget, hidden)
         widths = (inputs, members * neurons, members * outputs)
         y = torch.cat([data.targets, fold[:, None].to(data.targets.dtype)], 1)
         together = Relu(

@@ -23,11 +23,31 @@ from thresher.solvers.auto.tuning import LinearTuning
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A linear model: weights (inputs, outputs), constants (outputs,), and the L1 penalty it was found at."""
+    """A linear model.
 
-    weights: Tensor
-    constant: Tensor
+    Attributes
+    ----------
+    numbers : tensor of shape (inputs + 1, outputs)
+        The weights, and the constants in the last row.
+    penalty : float
+        The L1 penalty it was found at.
+    curvature : float
+        What steps assume that go on from it.
+    """
+
+    numbers: Tensor
     penalty: float
+    curvature: float
+
+    @property
+    def weights(self) -> Tensor:  # (inputs, outputs)
+        """Those of the inputs."""
+        return self.numbers[:-1]
+
+    @property
+    def constant(self) -> Tensor:  # (outputs,)
+        """What no input changes."""
+        return self.numbers[-1]
 
     @property
     def nonzeros(self) -> int:
@@ -35,14 +55,15 @@ class Model:
         return int((self.weights != 0).sum())
 
 
-# From a model to its mean loss, and the slopes of that with respect to weights and constants.
-Sums = Callable[[Model], tuple[float, Tensor, Tensor]]
+# From a model's numbers to its mean loss, and the slopes of that with respect to them.
+Sums = Callable[[Tensor], tuple[float, Tensor]]
 
 
 def l1_path(objective: Relu, most: int, tuning: LinearTuning) -> Iterator[Model]:
     """Fit at falling penalties, while there are no more than `most` weights; the last steps are shorter."""
-    sums, model = _sums_of(objective), _empty(objective)
-    penalty = strongest = float(sums(model)[1].abs().max())
+    model = _empty(objective, tuning)
+    sums = _sums_of(objective, model)
+    penalty = strongest = float(sums(model.numbers)[1][:-1].abs().max())
     fall, halvings = tuning.fall, tuning.halvings
     while penalty * fall > tuning.least * strongest:
         trial = _fitted(objective, sums, penalty * fall, model, tuning)
@@ -58,45 +79,38 @@ def l1_path(objective: Relu, most: int, tuning: LinearTuning) -> Iterator[Model]
 
 def l1_fit(objective: Relu, penalty: float, start: Model | None, tuning: LinearTuning) -> Model:
     """Fit at one penalty, from another model or from nothing."""
-    model = _empty(objective) if start is None else start
-    return _fitted(objective, _sums_of(objective), penalty, model, tuning)
+    nothing = _empty(objective, tuning)
+    return _fitted(objective, _sums_of(objective, nothing), penalty, start or nothing, tuning)
 
 
 def _fitted(objective: Relu, sums: Sums, penalty: float, model: Model, tuning: LinearTuning) -> Model:
-    now, momentum, curvature = model, 1.0, tuning.curvature
-    value = math.inf
+    before = now = model.numbers
+    momentum, curvature, value = 1.0, model.curvature, math.inf
     for _ in range(tuning.steps):
-        at, slope, constant_slope = sums(now)
+        at, slope = sums(now)
+        if not objective.layout.bias:
+            slope[-1] = 0
         while True:
-            step = 1 / curvature
-            weights = torch.nn.functional.softshrink(now.weights - step * slope, step * penalty)
-            constant = now.constant - step * constant_slope * float(objective.layout.bias)
-            trial = Model(weights, constant, penalty)
-            moved = trial.weights - now.weights, trial.constant - now.constant
-            ahead = sums(trial)[0]
-            linear = float((slope * moved[0]).sum() + (constant_slope * moved[1]).sum())
-            square = float(moved[0].square().sum() + moved[1].square().sum())
-            if ahead <= at + linear + 0.5 * curvature * square + 1e-12 * abs(at):
+            numbers = now.sub(slope, alpha=1 / curvature)
+            weights = numbers[:-1]
+            weights.copy_(torch.nn.functional.softshrink(weights, penalty / curvature))
+            moved = numbers - now
+            ahead, _ = sums(numbers)
+            bound = float((moved * slope.add(moved, alpha=0.5 * curvature)).sum())
+            if ahead <= at + bound + 1e-12 * abs(at):
                 break
             curvature *= 2
-        change = float(
-            (trial.weights - model.weights).abs().max() + (trial.constant - model.constant).abs().max()
-        )
+        change = numbers - before
         following = 0.5 * (1 + (1 + 4 * momentum**2) ** 0.5)
         pull = (momentum - 1) / following
-        if ahead + penalty * float(weights.abs().sum()) > value:
+        last, value = value, ahead + penalty * float(weights.abs().sum())
+        if value > last:
             # The momentum overshot: start it anew.
             pull, following = 0.0, 1.0
-        value = ahead + penalty * float(weights.abs().sum())
-        now = Model(
-            trial.weights + pull * (trial.weights - model.weights),
-            trial.constant + pull * (trial.constant - model.constant),
-            penalty,
-        )
-        model, momentum = trial, following
-        if change <= tuning.tolerance * (1e-3 + float(weights.abs().max())):
+        before, now, momentum = numbers, numbers.add(change, alpha=pull), following
+        if float(change.abs().max()) <= tuning.tolerance * (1e-3 + float(weights.abs().max())):
             break
-    return model
+    return Model(before, penalty, curvature)
 
 
 def as_fit(objective: Relu, model: Model) -> Fit:
@@ -115,44 +129,40 @@ def as_fit(objective: Relu, model: Model) -> Fit:
     return measured(objective, Point(w, signs))
 
 
-def _empty(objective: Relu) -> Model:
+def _empty(objective: Relu, tuning: LinearTuning) -> Model:
     inputs, outputs = objective.layout.widths[0], objective.layout.widths[-1]
-    constant = torch.zeros(outputs, dtype=torch.float64)
+    numbers = torch.zeros(inputs + 1, outputs, dtype=torch.float64)
     if objective.layout.bias and not objective.centred:
         constant = objective.loss.constant(objective.data.targets, objective.data.share)
-        constant = torch.nn.functional.pad(constant, (0, outputs - constant.numel()))
-    return Model(torch.zeros(inputs, outputs, dtype=torch.float64), constant, float("inf"))
+        numbers[-1, : constant.numel()] = constant
+    return Model(numbers, math.inf, tuning.curvature)
 
 
-def _sums_of(objective: Relu) -> Sums:
+def _sums_of(objective: Relu, nothing: Model) -> Sums:
     """Give what measures a model: the mean loss, and its slopes with respect to weights and constants."""
     data = objective.data
     if objective.loss.quadratic and data.columns <= data.rows:
-        return _of_moments(objective)
-    return lambda model: _of_rows(objective, model)
+        return _of_moments(objective, nothing.numbers)
+    return lambda numbers: _of_rows(objective, numbers)
 
 
-def _of_rows(objective: Relu, model: Model) -> tuple[float, Tensor, Tensor]:
-    dtype = objective.data.dtype
-    used = (model.weights != 0).any(1).nonzero().flatten()
-    weights, constant = model.weights[used].to(dtype), model.constant.to(dtype)
+def _of_rows(objective: Relu, numbers: Tensor) -> tuple[float, Tensor]:
+    used = (numbers[:-1] != 0).any(1).nonzero().flatten()
+    weights, constant = (part.to(objective.data.dtype) for part in (numbers[used], numbers[-1]))
 
     def each(batch: Batch) -> tuple[Tensor, ...]:
         output = batch.X[:, used] @ weights + constant
         slope = objective.slope(output, batch)
         value = (objective.loss.value(output, batch.y) * batch.share).sum()
-        return value, batch.X.T @ slope, slope.sum(0)
+        return value, torch.cat([batch.X.T @ slope, slope.sum(0, keepdim=True)])
 
-    value, slopes, constants = objective.data.total(each)
-    return float(value), slopes, constants
+    value, slopes = objective.data.total(each)
+    return float(value), slopes
 
 
-def _of_moments(objective: Relu) -> Sums:
+def _of_moments(objective: Relu, origin: Tensor) -> Sums:
     """Read the rows once: of a second-order loss, sums of products are all there is to know."""
-    nothing = _empty(objective)
-    start, slope, constant_slope = _of_rows(objective, nothing)
-    origin = torch.cat([nothing.weights, nothing.constant[None]])
-    slopes = torch.cat([slope, constant_slope[None]])
+    start, slopes = _of_rows(objective, origin)
 
     def each(batch: Batch) -> tuple[Tensor, ...]:
         X = torch.nn.functional.pad(batch.X, (0, 1), value=1.0)
@@ -160,11 +170,10 @@ def _of_moments(objective: Relu) -> Sums:
 
     (products,) = objective.data.total(each, objective.data.columns)
 
-    def sums(model: Model) -> tuple[float, Tensor, Tensor]:
-        moved = torch.cat([model.weights, model.constant[None]]).sub_(origin)
+    def sums(numbers: Tensor) -> tuple[float, Tensor]:
+        moved = numbers - origin
         bent = products @ moved
-        value = start + float((moved * (slopes + 0.5 * bent)).sum())
-        bent += slopes
-        return value, bent[:-1], bent[-1]
+        value = start + float((moved * slopes.add(bent, alpha=0.5)).sum())
+        return value, bent.add_(slopes)
 
     return sums

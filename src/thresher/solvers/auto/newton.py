@@ -173,16 +173,23 @@ def _factor(H: Tensor, ridge: float) -> Tensor:
 def shrink(objective: Relu, fit: Fit, budget: int, tuning: NewtonTuning) -> Fit:
     """Remove weights, a few at a time, down to the budget, and refit after each time."""
     while fit.nonzeros > budget:
-        H, _ = objective.curvature(fit.point, rough=True)
-        free = ~brought_along(objective, fit.point.w.indices)
-        excess = fit.nonzeros - max(budget, int((1 - tuning.removed) * fit.nonzeros))
-        gone = removal(H, fit.point.w.values.double(), free, max(1, excess), tuning.ridge)
-        if gone.numel() == 0:
+        left = cut(objective, fit, max(budget, int((1 - tuning.removed) * fit.nonzeros)), tuning)
+        if left.nonzeros == fit.nonzeros:
             break
-        stays = torch.ones(fit.nonzeros, dtype=torch.bool)
-        stays[gone] = False
-        fit = refit(objective, measured(objective, fit.point.keep(stays)), tuning.between, tuning)
+        fit = refit(objective, left, tuning.between, tuning)
     return refit(objective, fit, tuning.last, tuning)
+
+
+def cut(objective: Relu, fit: Fit, count: int, tuning: NewtonTuning) -> Fit:
+    """Remove the weights beyond a number that cost least once the rest is refitted, which it is not here."""
+    if fit.nonzeros <= count:
+        return fit
+    H, _ = objective.curvature(fit.point, rough=True)
+    free = ~brought_along(objective, fit.point.w.indices)
+    gone = removal(H, fit.point.w.values.double(), free, fit.nonzeros - count, tuning.ridge)
+    stays = torch.ones(fit.nonzeros, dtype=torch.bool)
+    stays[gone] = False
+    return measured(objective, fit.point.keep(stays)) if gone.numel() else fit
 
 
 def brought_along(objective: Relu, indices: Tensor) -> Tensor:  # bool

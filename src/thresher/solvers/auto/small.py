@@ -96,7 +96,7 @@ class Small:
         every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.committee.folds)
         yield from self._trained()
         yield from self._offered(simple, every)
-        best = chosen(self.tried, 0.0, tuning.linear.margin)
+        best = chosen(self.tried, tuning.committee.errors, tuning.linear.margin)
         assert self.committee is not None
         held = self._of_committee(len(every))
         if held > mean_score(self.tried, best):
@@ -164,7 +164,7 @@ class Small:
         """Train the committee."""
         tuning, rows = self.tuning.committee, self.objective.data.rows
         blind = torch.full((rows,), -1) if self.fold is None else torch.from_numpy(self.fold)
-        committee = Committee.drawn(self.rounded, blind, self.seed, tuning)
+        committee = Committee.drawn(self.rounded, self.budget, blind, self.seed, tuning)
         for trained, passes in committee.trained(self.limit, self.seed, tuning):
             # The search that follows has passes of its own.
             self.passes, self.limit = self.passes + passes, self.limit + passes
@@ -186,7 +186,9 @@ class Small:
         """Teach a student what the committee says."""
         assert self.committee is not None
         noise = self.committee.noise()
-        alpha = alpha_for(noise, self.tuning.student) if self.alpha is None else self.alpha
+        alpha = self.alpha
+        if alpha is None:
+            alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
         part = under(taught(self.rounded, self.committee, self.budget, noise, self.tuning.student), alpha)
         one = torch.ones(1, dtype=torch.float64)
         for number, (way, fit) in enumerate(student(part, self.committee, self.budget, noise, self.tuning)):
@@ -202,7 +204,7 @@ class Small:
     def _finished(self, objective: Relu, fit: Fit, noise: float, alpha: float) -> Fit:
         assert self.committee is not None
         part = under(taught(objective, self.committee, self.budget, noise, self.tuning.student), alpha)
-        fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton, rough=False)
+        fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton)
         return Fit(fit.point, objective.value(fit.point))
 
     def cut(self) -> Fit:

@@ -14,18 +14,24 @@ import torch
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
+from thresher.objective.loss import Loss
 from thresher.objective.relu import Point, Relu
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
-from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
 from thresher.solvers.auto.tuning import StudentTuning, Tuning
 from thresher.solvers.auto.ways import exchange, growth
 from thresher.solvers.auto.wide import alternating, loss_of_constant
 
 
-def alpha_for(noise: float, tuning: StudentTuning) -> float:
+def alpha_for(loss: Loss, noise: float, tuning: StudentTuning) -> float:
     """Give the penalty beside a sum over rows that suits targets of so much noise."""
-    return tuning.alpha * noise**tuning.power
+    return _flatness(loss, tuning) * tuning.alpha * noise**tuning.power
+
+
+def _flatness(loss: Loss, tuning: StudentTuning) -> float:
+    """Give what is left of a constant that was chosen for a squared error."""
+    return tuning.flat if loss.link in ("logistic", "softmax") else 1.0
 
 
 def taught(objective: Relu, committee: Committee, budget: int, noise: float, tuning: StudentTuning) -> Relu:
@@ -35,7 +41,8 @@ def taught(objective: Relu, committee: Committee, budget: int, noise: float, tun
     """
     data = objective.data
     harm = noise * min(1.0, budget / (tuning.crowded * data.amount))
-    targets = committee.teach(data.targets, harm / (harm + tuning.half))
+    half = _flatness(objective.loss, tuning) * tuning.half
+    targets = committee.teach(data.targets, harm / (harm + half))
     return replace(
         objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
     )
@@ -51,7 +58,8 @@ def student(
         _on_some(part, count, noise, tuning.student) for count in (starts[0].w.nonzeros, 2 * budget)
     )
     for start in starts:
-        fit = refit(wide, measured(wide, start), tuning.student.steps, tuning.newton)
+        fit = cut(wide, measured(wide, start), int(tuning.student.first * budget), tuning.newton)
+        fit = refit(wide, fit, tuning.student.steps, tuning.newton)
         fit = shrink(wide, fit, budget, tuning.newton)
         found.append(("pruning", Fit(fit.point, narrow.value(fit.point))))
         yield found[-1]

@@ -235,12 +235,17 @@ class CommitteeTuning:
     # many for members to find those that matter.
     fewest: int = 128
     inputs: int = 128
-    # Neurons of a member at most, inputs of a neuron, the size of biases.
+    # Neurons of a member: for each nonzero of the budget, at least and at most. Inputs of a neuron, the size
+    # of biases.
+    neurons_each: float = 0.5
+    fewest_neurons: int = 20
     neurons: int = 50
     fan: int = 16
     kinks: float = 0.5
-    # Parts of the rows, each of which two members are blind to.
+    # Parts of the rows, each of which two members are blind to. Linear models are compared on the same, and
+    # those within so many standard errors of the best count as equal.
     folds: int = 5
+    errors: float = 0.0
     # The penalty beside a sum over rows, in mean squared errors of rows that members are blind to (the noise,
     # over the variance of a weight); these are measured every so many passes.
     alpha: float = 2.5
@@ -258,6 +263,10 @@ class CommitteeTuning:
     root: float = 3.5
     smallest: int = 32
     largest: int = 256
+
+    def width(self, budget: int, hidden: int) -> int:
+        """Give the neurons of a member."""
+        return int(min(hidden, self.neurons, max(self.fewest_neurons, self.neurons_each * budget)))
 
     def batch(self, rows: int) -> int:
         """Give the rows of a minibatch."""
@@ -280,14 +289,19 @@ class StudentTuning:
     # The penalty beside a sum over rows at a noise of 1, and the power of the noise that it falls with.
     alpha: float = 8.0
     power: float = 1.5
-    # Members that are pruned, the nearest to the mean of all, and Newton steps before that.
-    starts: int = 2
+    # What is left of that penalty, and of the noise at which targets are moved half way, where targets are
+    # classes: the curvature of their losses is at most a quarter, and no target is a probability.
+    flat: float = 0.25
+    # Members that are pruned, the nearest to the mean of all; what is left of each at once, in budgets, and
+    # Newton steps after that.
+    starts: int = 3
+    first: float = 4.0
     steps: int = 8
-    # Rows, of each output, that a fit is searched on: at least, and for each of its weights; this share more
-    # at a noise of 1.
-    rows: int = 8000
-    rows_each: int = 15
-    rows_noise: float = 3.0
+    # Rows, of each output, that a fit is searched on: at least, and for each of its weights; so many more of
+    # both at a noise of 1.
+    rows: int = 4000
+    rows_each: int = 10
+    rows_noise: float = 8.0
     # How many of what was pruned and grown go on to exchanges, and what each admits beyond the budget, as
     # shares of it.
     finalists: int = 2

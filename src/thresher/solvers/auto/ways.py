@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from thresher.linear.budget import keep_largest
 from thresher.linear.vector import SparseVector
@@ -39,13 +40,16 @@ def linear(
     """Give linear models along a path of L1 penalties, as they are and refitted without that penalty."""
     part, alpha = under(judge.part, alphas[0]), alphas[0]
     room = budget - part.layout.output_biases.numel()
+    before: Tensor | None = None
     for number, model in enumerate(l1_path(part, room, tuning.linear)):
         fit = as_fit(part, model)
         if fit.nonzeros > budget:
             return
         yield judge.candidate("linear", fit, alpha, ("l1", number), _l1_finish(model, budget, tuning))
-        relaxed = refit(part, fit, tuning.grow.steps, tuning.newton)
-        yield judge.candidate("linear", relaxed, alpha, ("refitted", number))
+        if before is None or not torch.equal(before, fit.point.w.indices):
+            relaxed = judge.candidate("linear", refit(part, fit, tuning.grow.steps, tuning.newton), alpha, ())
+            before = fit.point.w.indices
+        yield replace(relaxed, place=("refitted", number))
 
 
 def _l1_finish(model: Model, budget: int, tuning: Tuning) -> Callable[[Relu], Fit]:
