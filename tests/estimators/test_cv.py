@@ -24,7 +24,7 @@ from thresher.solvers.auto.auto import Auto
 
 def small(kind: type) -> Any:
     """Make an estimator that is quick to fit."""
-    return kind([16], hidden=4, cv=2, max_iter=30, random_state=0)
+    return kind([16], hidden=4, cv=2, max_iter=10, random_state=0)
 
 
 @pytest.fixture(scope="module")

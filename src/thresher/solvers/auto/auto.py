@@ -191,9 +191,10 @@ class Search:
         count = max(wide.least, wide.inflation * self.budget)
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * rows
         few = self.objective.layout.widths[-1] <= judge.outputs
-        # Of many rows with classes, minibatches make more in the same time.
-        plenty = self.objective.data.amount >= judge.plenty * self.budget
-        scarce = self.objective.loss.quadratic or not plenty
+        # Of many rows with classes, minibatches make more in the same time; sooner where there is no committee.
+        narrow = self.objective.data.columns <= self.tuning.committee.inputs
+        plenty = judge.plenty * self.budget if narrow else judge.many
+        scarce = self.objective.loss.quadratic or self.objective.data.amount < plenty
         return few and scarce and work <= judge.work and self.budget <= judge.most
 
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
