@@ -79,9 +79,16 @@ def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> R
 
 def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
     """Exchange weights again and again, keeping what helps."""
+    failed: set[float] = set()
     for share in tuning.student.exchanges:
+        # The same exchange of the same network would fail again.
+        if share in failed:
+            continue
         trial = exchange(part, fit, share, budget, tuning)
-        fit = trial if trial.value < fit.value else fit
+        if trial.value < fit.value:
+            fit, failed = trial, set()
+        else:
+            failed.add(share)
     return fit
 
 
