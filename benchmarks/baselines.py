@@ -107,7 +107,7 @@ def row(name: str, budget: int, fitted: Any, split: Split, cpu: float | None) ->
         "expected": EXPECTED.get((name, budget)),
         "seconds": round(getattr(fitted, "seconds_", None) or fitted.history_[-1]["seconds"], 1),
         "cpu": None if cpu is None else round(cpu, 1),
-        "peak weights": getattr(fitted, "peak_weights_", None) or max(r["held"] for r in fitted.history_),
+        "peak weights": getattr(fitted, "peak_weights_", None) or max(r["nonzeros"] for r in fitted.history_),
         "passes": fitted.n_iter_,
     }
 

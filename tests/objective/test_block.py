@@ -90,7 +90,7 @@ def test_products_are_those_of_the_dense_matrix(
         one = torch.cat([fed, torch.ones(ROWS, int(bias), dtype=dtype)], 1)
         close(out, (delta.T @ one).reshape(-1)[indices])
         rows = torch.full((values.numel(), ROWS), torch.nan, dtype=dtype)
-        here.derivatives(fed.T.contiguous(), delta.T.contiguous(), rows)
+        here.derivatives(here.read(fed).T.contiguous(), delta.T.contiguous(), rows)
         each = (delta[:, :, None] * one[:, None, :]).reshape(ROWS, -1)[:, indices]
         close(rows, each.T)
     matrix, constants = written(layout, indices, first)

@@ -40,7 +40,7 @@ class Predictor(BaseEstimator):
             dtype=KEPT,
             multi_output=numeric,
             y_numeric=numeric,
-            accept_large_sparse=False,
+            accept_large_sparse=True,
         )
         return X, y
 

@@ -9,6 +9,10 @@ import torch
 from torch import Tensor
 
 from thresher.objective.layout import Layout
+from thresher.objective.sparse import SparseRows
+
+# What a block is fed: a row for each row of data.
+Fed = Tensor | SparseRows
 
 # ``delta * (seen > 0)`` in one go; a mask by itself takes several times as long.
 threshold_backward = torch.ops.aten.threshold_backward
@@ -102,23 +106,29 @@ class Block:
         full = bool((inside == first).all())
         return full, not full and bool((inside == self.each * rows[:, None] + first).all())
 
-    def read(self, fed: Tensor) -> Tensor:  # (rows, width)
-        """Take the columns that are used."""
-        return fed[:, : self.width] if self.used is None else fed[:, self.used]
+    def read(self, fed: Fed) -> Tensor:  # (rows, width)
+        """Take the columns that are used, dense."""
+        if self.used is None and isinstance(fed, Tensor):
+            return fed[:, : self.width]
+        columns = fed[:, torch.arange(self.width) if self.used is None else self.used]
+        assert isinstance(columns, Tensor)
+        return columns
 
-    def forward(self, fed: Tensor) -> Tensor:  # (rows, neurons)
+    def forward(self, fed: Fed) -> Tensor:  # (rows, neurons)
         """Multiply what the block is fed with the weights and add the biases."""
-        biased = self.outside.numel() > 0
-        if self.full and biased:
+        biased, sparse = self.outside.numel() > 0, isinstance(fed, SparseRows)
+        if self.full and biased and not sparse:
             bias = self.grid[:, -1].clone()
             if self.width == 0:
                 return bias.expand(len(fed), -1).clone()
             assert self.matrix is not None
             return torch.addmm(bias, self.read(fed), self.matrix)
-        if self.own:
+        if self.own and not sparse:
             out = (self._parts(fed) * self.grid[:, : self.each]).sum(2)
             return out.add_(self.grid[:, -1]) if biased else out
-        if self.width == 0:
+        if isinstance(fed, SparseRows):
+            out = fed.meeting(self.feature, self.neuron).forward(self._weights(), self.neurons)
+        elif self.width == 0:
             out = self.values.new_zeros(len(fed), self.neurons)
         elif self.dense:
             out = self.read(fed) @ self._dense()
@@ -128,7 +138,7 @@ class Block:
             out.index_add_(1, self.biased, self.values.index_select(0, self.outside).expand(len(fed), -1))
         return out
 
-    def _parts(self, fed: Tensor) -> Tensor:  # (rows, neurons, each)
+    def _parts(self, fed: Fed) -> Tensor:  # (rows, neurons, each)
         """Give every neuron what it reads, where none reads what another does."""
         return self.read(fed).reshape(len(fed), self.neurons, self.each)
 
@@ -154,10 +164,10 @@ class Block:
         """Give the values that are no biases."""
         return self.values.index_select(0, self.inside) if self.outside.numel() else self.values
 
-    def gradient(self, fed: Tensor, delta: Tensor, out: Tensor) -> None:
+    def gradient(self, fed: Fed, delta: Tensor, out: Tensor) -> None:
         """Write the derivative at every weight held, given those with respect to the neurons' sums."""
-        biased = self.outside.numel() > 0
-        if self.full or self.own:
+        biased, sparse = self.outside.numel() > 0, isinstance(fed, SparseRows)
+        if (self.full or self.own) and not sparse:
             grid = out.view(self.neurons, -1)
             if self.own:
                 torch.sum(self._parts(fed) * delta[:, :, None], 0, out=grid[:, : self.each])
@@ -168,7 +178,7 @@ class Block:
                 grid[:, -1] = delta.sum(0)
             return
         if self.width:
-            inner = self._inner(self.read(fed), delta)
+            inner = self._inner(fed, delta)
             if biased:
                 out.scatter_(0, self.inside, inner)
             else:
@@ -176,8 +186,11 @@ class Block:
         if biased:
             out.scatter_(0, self.outside, delta.sum(0).index_select(0, self.biased))
 
-    def _inner(self, columns: Tensor, delta: Tensor) -> Tensor:
+    def _inner(self, fed: Fed, delta: Tensor) -> Tensor:
         """Give the derivative at every weight that is no bias."""
+        if isinstance(fed, SparseRows):
+            return fed.meeting(self.feature, self.neuron).gradient(delta, self.inside.numel())
+        columns = self.read(fed)
         if self.dense:
             return (columns.T @ delta).view(-1).index_select(0, self.flat)
         inner = torch.empty(self.inside.numel(), dtype=delta.dtype)
@@ -190,15 +203,15 @@ class Block:
     def derivatives(self, fed: Tensor, delta: Tensor, out: Tensor) -> None:
         """Write the derivative at every weight held for each row by itself, (held, rows).
 
-        `fed` and `delta` come transposed, (last, rows) and (neurons, rows): rows of memory are copied faster
-        than columns.
+        `fed`, what the block reads, and `delta` come transposed, (width, rows) and (neurons, rows): rows of
+        memory are copied faster than columns.
         """
         if self.outside.numel() == 0:
-            torch.index_select(fed, 0, self.feature, out=out)
+            torch.index_select(fed, 0, self.place, out=out)
             out.mul_(delta.index_select(0, self.neuron))
             return
         if self.width:
-            inner = fed.index_select(0, self.feature).mul_(delta.index_select(0, self.neuron))
+            inner = fed.index_select(0, self.place).mul_(delta.index_select(0, self.neuron))
             out.index_copy_(0, self.inside, inner)
         out.index_copy_(0, self.outside, delta.index_select(0, self.biased))
 

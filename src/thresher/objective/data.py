@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
+
+from thresher.objective.sparse import SparseRows
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
@@ -35,7 +37,11 @@ RARE = 0.25
 
 
 class Batch(NamedTuple):
-    """Some rows: inputs (rows, columns), targets (rows, targets), and what each counts, (rows,)."""
+    """Some rows: inputs (rows, columns), targets (rows, targets), and what each counts, (rows,).
+
+    Inputs may be `SparseRows`, which pass for a tensor where blocks and sums over columns are all that is
+    asked of them.
+    """
 
     X: Tensor
     y: Tensor
@@ -79,6 +85,9 @@ class Data:
         Bytes that a copy of the inputs may take. Without one, rows are converted whenever they are read.
     """
 
+    # Whether batches of a sparse matrix stay sparse; not where another class makes other inputs of them.
+    stays_sparse: ClassVar[bool] = True
+
     def __init__(
         self,
         X: Any,
@@ -116,7 +125,7 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        parts = [self.read(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
+        parts = [self._inputs(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
         return Data(torch.cat(parts), self.targets, self.weight, None, self.dtype, self.memory_limit)
 
     def to(self, dtype: torch.dtype) -> Data:
@@ -144,11 +153,11 @@ class Data:
     def batch(self, rows: np.ndarray | slice) -> Batch:
         """Read some rows."""
         if isinstance(rows, slice):
-            return Batch(self.read(rows), self.targets[rows], self.share[rows])
+            return Batch(self._inputs(rows), self.targets[rows], self.share[rows])
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
-        return Batch(self.read(rows), self.targets.index_select(0, places), share)
+        return Batch(self._inputs(rows), self.targets.index_select(0, places), share)
 
     def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
         """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
@@ -183,7 +192,7 @@ class Data:
     def chunk_rows(self, width: int) -> int:
         """Give the rows of a chunk for which the inputs and `width` numbers each stay in cache."""
         for_results = max(LEAST_ROWS, CHUNK_NUMBERS // max(1, min(width, 4096)))
-        for_inputs = max(LEAST_WIDE_ROWS, CHUNK_NUMBERS // max(1, self.columns))
+        for_inputs = max(LEAST_WIDE_ROWS, CHUNK_NUMBERS // self.row_numbers)
         return min(MOST_ROWS, for_results, for_inputs)
 
     def _spans(self, width: int) -> Iterator[tuple[int, int]]:
@@ -191,8 +200,28 @@ class Data:
         for start in range(0, self.rows, size):
             yield start, min(start + size, self.rows)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether batches are sparse: the rows are, and a dense copy would exceed the memory limit."""
+        return self.stays_sparse and scipy.sparse.issparse(self.X) and not self._fits()
+
+    @property
+    def row_numbers(self) -> int:
+        """The numbers that a row of a batch holds, in the mean."""
+        return max(1, -(-self.X.nnz // max(1, self.rows)) if self.sparse else self.columns)
+
+    def _inputs(self, rows: np.ndarray | slice) -> Tensor:
+        if not self.sparse:
+            return self.read(rows)
+        part = self.X[rows]
+        values = part.data.astype(np.float64 if self.dtype is torch.float64 else np.float32)
+        if self.factor is not None:
+            values *= self.factor.numpy()[part.indices]
+        found = SparseRows(scipy.sparse.csr_array((values, part.indices, part.indptr), part.shape))
+        return cast(Tensor, found)
+
     def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, columns)
-        """Read the inputs of some rows.
+        """Read the inputs of some rows, dense.
 
         `out` is memory for as many rows or more, into which they are converted where they have to be. Whoever
         reads many chunks of wide data gives the same again: from fresh ones the heap would grow.
@@ -245,24 +274,30 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
     """
     rows, d = X.shape
     share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
+    origin = np.zeros(d)
+    if scipy.sparse.issparse(X):
+        # Sparse rows are not centred, and what is not written is zero.
+        size, present = share @ X.power(2), share @ (X != 0)
+        return _scaled(origin, np.sqrt(size), present)
     mean, spread = _moments(X, share)
     few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
-    some = X[few].toarray() if scipy.sparse.issparse(X) else np.asarray(X[few])
-    counts = share[few] / max(share[few].sum(), 1e-300)
-    origin = np.zeros(d)
+    some, counts = np.asarray(X[few]), share[few] / max(share[few].sum(), 1e-300)
     if centred:
         error = spread / np.sqrt(rows if weight is None else weight.sum())
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
         for column in range(d):
             origin[column] = _common(some[:, column], counts, origin[column])
     scale = np.sqrt(np.square(spread) + np.square(mean - origin))
+    return _scaled(origin, scale, counts @ (some != origin))
+
+
+def _scaled(origin: np.ndarray, scale: np.ndarray, present: np.ndarray) -> Columns:
+    """Give columns their scales, from their sizes about the origin and the share of rows away from it."""
     flat = ~(scale > np.maximum(LEAST_SCALE, 1e-12 * np.abs(origin)))
-    scale[flat] = 1.0
-    present = counts @ (some != origin)
     size = np.where(present > 0, present, 1.0) ** RARE
     used = ~flat & (present > 0)
     common = np.sqrt(np.mean(size[used] ** 2)) if used.any() else 1.0
-    return Columns(origin, scale * common / size)
+    return Columns(origin, np.where(flat, 1.0, scale) * common / size)
 
 
 def _common(values: np.ndarray, counts: np.ndarray, otherwise: float) -> float:
@@ -274,7 +309,7 @@ def _common(values: np.ndarray, counts: np.ndarray, otherwise: float) -> float:
 
 def _moments(X: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (d,), (d,)
     """Give mean and standard deviation of every column, sums being taken about the first row."""
-    first = X[:1].toarray()[0] if scipy.sparse.issparse(X) else np.asarray(X[0], dtype=np.float64)
+    first = np.asarray(X[0], dtype=np.float64)
     mean, square = np.zeros(len(first)), np.zeros(len(first))
     for start, part in _parts(X):
         away = part - first
@@ -288,5 +323,4 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     """Read the rows as float64, a chunk at a time."""
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
-        part = X[start : start + step]
-        yield start, np.asarray(part.toarray() if scipy.sparse.issparse(part) else part, dtype=np.float64)
+        yield start, np.asarray(X[start : start + step], dtype=np.float64)

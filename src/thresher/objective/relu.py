@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
 
 from thresher.linear.budget import StreamingTop
 from thresher.linear.vector import SparseVector
-from thresher.objective.block import Block, threshold_backward
+from thresher.objective.block import Block, Fed, threshold_backward
 from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
+from thresher.objective.sparse import SparseRows
 
 # Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
 GRAM_BLOCK = 128
@@ -67,7 +68,7 @@ class Running:
     def __init__(self, layout: Layout, point: Point, absolute: bool = False) -> None:
         self.layout, self.absolute = layout, absolute
         self.point, self.values, self.signs = point, point.w.values, point.signs
-        self.seen: tuple[Tensor, Pass] | None = None
+        self.seen: tuple[Fed, Pass] | None = None
         self.penalised = ~layout.is_bias(point.w.indices)
         self.slices = layout.split(point.w.indices)
         self.blocks = [
@@ -82,10 +83,11 @@ class Running:
         other.blocks = [block.at(values[part]) for block, part in zip(self.blocks, self.slices, strict=True)]
         return other
 
-    def forward(self, X: Tensor) -> Pass:
+    def forward(self, X: Fed) -> Pass:
         """Run some rows through the network."""
         layers = self.layout.layers
-        fed, slopes = [X], []
+        # Sparse rows pass for a tensor: whoever meets them looks at hidden layers, or asks a block.
+        fed, slopes = [cast(Tensor, X)], []
         for number in range(layers - 1):
             summed = self.blocks[number].forward(fed[-1])
             if self.absolute:
@@ -104,7 +106,7 @@ class Running:
             output += self.blocks[layers].forward(X)
         return Pass(fed, slopes, output)
 
-    def remembered(self, X: Tensor) -> Pass:
+    def remembered(self, X: Fed) -> Pass:
         """Run some rows through the network, unless they are the last that were: values stay as they are."""
         if self.seen is not None and self.seen[0] is X:
             return self.seen[1]
@@ -139,18 +141,17 @@ class Running:
         """Give the derivative of every output with respect to every weight held, row by row."""
         rows, outputs = run.output.shape
         out = torch.empty(outputs, self.values.numel(), rows, dtype=run.output.dtype)
-        last = [block.last for block in self.blocks]
-        if self.layout.direct:
-            last[0] = max(last[0], last[-1])
-        turned = [fed[:, :columns].T.contiguous() for fed, columns in zip(run.fed, last, strict=False)]
+        turned = [
+            block.read(run.fed[0 if number == self.layout.layers else number]).T.contiguous()
+            for number, block in enumerate(self.blocks)
+        ]
         for output in range(outputs):
             slope = torch.zeros_like(run.output)
             slope[:, output] = 1
             for number, _, delta in self.deltas(run, slope):
                 if self.blocks[number].held:
-                    layer = 0 if number == self.layout.layers else number
                     place = out[output, self.slices[number]]
-                    self.blocks[number].derivatives(turned[layer], delta.T.contiguous(), place)
+                    self.blocks[number].derivatives(turned[number], delta.T.contiguous(), place)
         # In memory the rows of one weight are together, which is how products over rows are fastest.
         return out.permute(2, 0, 1)
 
@@ -280,7 +281,7 @@ class Relu:
         for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
             yield from self.layer_blocks(number, fed, delta)
 
-    def layer_blocks(self, number: int, fed: Tensor, delta: Tensor) -> Iterator[tuple[int, Tensor]]:
+    def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor]]:
         """Give the derivatives at every place of one layer, from what it is fed and its neurons' deltas."""
         neurons, places = self.layout.shapes[number]
         inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
@@ -290,7 +291,10 @@ class Relu:
         for first in range(0, neurons, step):
             last = min(first + step, neurons)
             block = torch.empty(last - first, places, dtype=delta.dtype)
-            if inputs:
+            if inputs and isinstance(fed, SparseRows):
+                block[:, :inputs] = (fed.T @ delta[:, first:last]).T
+            elif inputs:
+                assert isinstance(fed, Tensor)
                 torch.mm(delta[:, first:last].T, fed[:, :inputs], out=block[:, :inputs])
             if places > inputs:
                 block[:, -1] = delta[:, first:last].sum(0)

@@ -177,6 +177,8 @@ class Embedding(Data):
         How many.
     """
 
+    stays_sparse = False
+
     def __init__(self, data: Data, layout: Layout, w: SparseVector, layers: int) -> None:
         super().__init__(data.X, data.targets, data.weight, None, data.dtype, data.memory_limit)
         self.columns = layout.widths[layers]

@@ -33,6 +33,8 @@ class AbsoluteData(Data):
         Rows of d inputs; these have 2d columns.
     """
 
+    stays_sparse = False
+
     def __init__(self, data: Data) -> None:
         super().__init__(data.X, data.targets, data.weight, data.seen, data.dtype, data.memory_limit)
         self.columns, self._of = 2 * data.columns, data

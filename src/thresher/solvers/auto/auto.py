@@ -191,7 +191,7 @@ class Search:
         count = max(wide.least, wide.inflation * self.budget)
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * rows
         few = self.objective.layout.widths[-1] <= judge.outputs
-        # Of many rows with classes, minibatches make more in the same time; sooner where there is no committee.
+        # Of many rows with classes minibatches make more in the same time, the sooner without a committee.
         narrow = self.objective.data.columns <= self.tuning.committee.inputs
         plenty = judge.plenty * self.budget if narrow else judge.many
         scarce = self.objective.loss.quadratic or self.objective.data.amount < plenty

@@ -138,7 +138,7 @@ class Falling:
     def _tried(self) -> Batch:
         """Read the rows on which new places prove themselves."""
         data, tuning = self.objective.data, self.tuning
-        widest = max(data.columns, *self.objective.layout.widths)
+        widest = max(data.row_numbers, *self.objective.layout.widths[1:])
         count = min(data.rows, max(self.batch, min(tuning.tried, tuning.tried_numbers // widest)))
         if count == data.rows:
             return data.batch(slice(0, data.rows))

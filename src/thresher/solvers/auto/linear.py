@@ -165,7 +165,8 @@ def _of_moments(objective: Relu, origin: Tensor) -> Sums:
     start, slopes = _of_rows(objective, origin)
 
     def each(batch: Batch) -> tuple[Tensor, ...]:
-        X = torch.nn.functional.pad(batch.X, (0, 1), value=1.0)
+        columns = torch.arange(objective.data.columns)
+        X = torch.nn.functional.pad(batch.X[:, columns], (0, 1), value=1.0)
         return ((X * batch.share[:, None]).T @ X,)
 
     (products,) = objective.data.total(each, objective.data.columns)

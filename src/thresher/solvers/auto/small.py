@@ -28,7 +28,7 @@ from thresher.solvers.auto.judge import (
     mean_score,
 )
 from thresher.solvers.auto.newton import Fit, measured, refit
-from thresher.solvers.auto.student import alpha_for, student, taught
+from thresher.solvers.auto.student import alpha_for, student, taught, trust
 from thresher.solvers.auto.subset import compact
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
@@ -189,21 +189,24 @@ class Small:
         alpha = self.alpha
         if alpha is None:
             alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
-        part = under(taught(self.rounded, self.committee, self.budget, noise, self.tuning.student), alpha)
+        loss, amount = self.objective.loss, self.objective.data.amount
+        share = trust(loss, amount, self.budget, noise, self.tuning.student)
+        part = under(taught(self.rounded, self.committee, share), alpha)
         one = torch.ones(1, dtype=torch.float64)
-        for number, (way, fit) in enumerate(student(part, self.committee, self.budget, noise, self.tuning)):
+        found = student(part, self.committee, self.budget, noise, share, self.tuning)
+        for number, (way, fit) in enumerate(found):
             self.passes += self.tuning.judge.pass_share
 
             def finish(objective: Relu, fit: Fit = fit) -> Fit:
-                return self._finished(objective, fit, noise, alpha)
+                return self._finished(objective, fit, share, alpha)
 
             place = (len(self.tried), "student", number)
             self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish))
             yield self.tried[-1]
 
-    def _finished(self, objective: Relu, fit: Fit, noise: float, alpha: float) -> Fit:
+    def _finished(self, objective: Relu, fit: Fit, share: float, alpha: float) -> Fit:
         assert self.committee is not None
-        part = under(taught(objective, self.committee, self.budget, noise, self.tuning.student), alpha)
+        part = under(taught(objective, self.committee, share), alpha)
         fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton)
         return Fit(fit.point, objective.value(fit.point))
 

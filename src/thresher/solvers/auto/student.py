@@ -7,6 +7,7 @@ all of the budget may be spent without fitting noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -34,22 +35,26 @@ def _flatness(loss: Loss, tuning: StudentTuning) -> float:
     return tuning.flat if loss.link in ("logistic", "softmax") else 1.0
 
 
-def taught(objective: Relu, committee: Committee, budget: int, noise: float, tuning: StudentTuning) -> Relu:
-    """Give the objective with targets between what came and what the committee says.
+def trust(loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTuning) -> float:
+    """Say how much of the way to what a committee says targets are moved.
 
     The more noise there is, and the more weights for each row that could fit it, the nearer to the committee.
     """
+    harm = noise * min(1.0, budget / (tuning.crowded * rows))
+    return harm / (harm + _flatness(loss, tuning) * tuning.half)
+
+
+def taught(objective: Relu, committee: Committee, trust: float) -> Relu:
+    """Give the objective with targets between what came and what the committee says."""
     data = objective.data
-    harm = noise * min(1.0, budget / (tuning.crowded * data.amount))
-    half = _flatness(objective.loss, tuning) * tuning.half
-    targets = committee.teach(data.targets, harm / (harm + half))
+    targets = committee.teach(data.targets, trust)
     return replace(
         objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
     )
 
 
 def student(
-    part: Relu, committee: Committee, budget: int, noise: float, tuning: Tuning
+    part: Relu, committee: Committee, budget: int, noise: float, trust: float, tuning: Tuning
 ) -> Iterator[tuple[str, Fit]]:
     """Prune members of the committee, grow a network, on some of many rows; go on with the best of them."""
     found: list[tuple[str, Fit]] = []
@@ -68,7 +73,7 @@ def student(
     found.sort(key=lambda one: one[1].value)
     better = [(way, exchanged(narrow, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
     way, fit = min(better, key=lambda one: one[1].value)
-    yield way, smaller(narrow, fit, noise, tuning)
+    yield way, smaller(narrow, fit, noise * (1 - trust) ** 2, tuning)
 
 
 def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> Relu:
@@ -93,13 +98,24 @@ def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
 
 
 def smaller(part: Relu, fit: Fit, noise: float, tuning: Tuning) -> Fit:
-    """Remove weights as long as each costs less than what the noise would make of it."""
-    each = tuning.student.spared * noise * loss_of_constant(part) / part.data.amount
-    value, before = fit.value, fit.nonzeros
-    while fit.nonzeros > 1:
-        trial = shrink(part, fit, int(tuning.student.kept * fit.nonzeros), tuning.newton)
-        gone = before - trial.nonzeros
-        if trial.value > value + gone * each or trial.nonzeros >= fit.nonzeros:
-            return fit
-        fit = trial
-    return fit
+    """Remove weights as long as that is expected to lower the loss on other rows of the same targets.
+
+    A number that means nothing gains by fitting noise what the noise of the targets has for a row, loses as
+    much on other rows, and counts for more than one, because it was chosen among many. The noise is what the
+    first network leaves that is small beside the rows; at most `noise`, a share of what a constant leaves.
+    """
+    rows, student, price = part.data.amount, tuning.student, math.nan
+    path: list[Fit] = []
+
+    def expected(one: Fit) -> float:
+        return one.value + 2 * price * student.cost * one.nonzeros / rows
+
+    while not path or fit.nonzeros < path[-1].nonzeros:
+        path.append(fit)
+        counted = student.cost * fit.nonzeros
+        if math.isnan(price) and 2 * counted <= rows:
+            price = min(noise * loss_of_constant(part), fit.value * rows / (rows - counted))
+        if not math.isnan(price) and expected(fit) > student.patience * min(map(expected, path)):
+            break
+        fit = shrink(part, fit, max(1, int(student.kept * fit.nonzeros)), tuning.newton)
+    return path[0] if math.isnan(price) else min(reversed(path), key=expected)

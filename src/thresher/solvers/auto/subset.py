@@ -11,6 +11,7 @@ from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Point, Relu
+from thresher.objective.sparse import places_among
 from thresher.solvers.auto.tuning import SubsetTuning
 from thresher.solvers.auto.wide import relevance
 
@@ -101,22 +102,21 @@ def _places(chosen: Tensor | None, units: Tensor) -> tuple[Tensor, Tensor]:
     """Give the places of units among the chosen ones, and whether they are among them."""
     if chosen is None:
         return units, torch.ones_like(units, dtype=torch.bool)
-    if chosen.numel() == 0:
-        return torch.zeros_like(units), torch.zeros_like(units, dtype=torch.bool)
-    place = torch.searchsorted(chosen, units).clamp(max=chosen.numel() - 1)
-    return place, chosen[place] == units
+    return places_among(chosen, units)
 
 
 def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTuning) -> Subset:
     """Choose the inputs that tell most by themselves, as many as fit into the memory limit.
 
     With `few_neurons`, of one hidden layer only so many neurons are looked at as a budget can have in use.
+    Without, rows that are sparse keep all of their inputs, since they are never made dense.
     """
     data, layout = objective.data, objective.layout
     inputs, hidden = layout.widths[0], layout.widths[1]
     fitting = objective.memory_limit // (8 * min(data.rows, tuning.rows))
     most = max(tuning.least, min(int(tuning.each * budget), fitting))
-    features = largest(relevance(objective).float(), most) if inputs > most else None
+    narrowed = inputs > most and (few_neurons or not data.sparse)
+    features = largest(relevance(objective).float(), most) if narrowed else None
     needed = max(tuning.neurons, int(tuning.neurons_each * budget))
     neurons = torch.arange(needed) if few_neurons and layout.layers == 2 and hidden > needed else None
     return Subset.of(objective, (features, neurons, *(None for _ in layout.widths[2:])))

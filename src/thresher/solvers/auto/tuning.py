@@ -306,10 +306,11 @@ class StudentTuning:
     # shares of it.
     finalists: int = 2
     exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25)
-    # Weights go, down to this share at a time, while each costs less than this share of what a row's noise
-    # has of the mean.
+    # Weights go, down to this share at a time, until what is expected of other rows exceeds the least so far
+    # by this factor; for how many numbers that are fitted a weight counts, since it was chosen.
     kept: float = 0.85
-    spared: float = 0.1
+    patience: float = 1.1
+    cost: float = 2.0
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
 
 def _usable(objective: Relu) -> np.ndarray:
     """Give the places of a neuron of the first layer whose input is not always zero."""
-    (seen,) = objective.data.total(lambda batch: ((batch.X != 0).any(0),))
+    (seen,) = objective.data.total(lambda batch: (batch.X.abs().T @ torch.ones_like(batch.share),))
     places = torch.nonzero(seen).flatten().numpy()
     return np.append(places, len(seen)) if objective.layout.bias else places
 
@@ -102,7 +102,8 @@ def relevance(objective: Relu) -> Tensor:  # (inputs,)
     def each(batch: Batch) -> tuple[Tensor, ...]:
         slope = objective.slope(zero.expand(len(batch.X), -1).contiguous(), batch)
         up, down = batch.X.clamp(min=0), batch.X.clamp(max=0)
-        return up.T @ slope, down.T @ slope, batch.share @ up.square(), batch.share @ down.square()
+        sizes = (part.square().T @ batch.share for part in (up, down))
+        return up.T @ slope, down.T @ slope, *sizes
 
     up, down, up_size, down_size = objective.data.total(each)
     one = up.square().sum(1) / up_size.clamp(min=1e-300)

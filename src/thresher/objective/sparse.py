@@ -1,0 +1,165 @@
+"""Rows of a sparse matrix as inputs: products that cost what their nonzeros meet, and nothing is made dense.
+
+A chunk of rows behaves as much like a dense tensor as the objective and the solvers ask of it: its length, a
+few of its columns (dense, they are few), products with dense matrices from both sides, and its nonzeros taken
+one by one. What the weights of a block make of it goes through a `Meeting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+
+class SparseRows:
+    """Some rows of a sparse matrix.
+
+    Parameters
+    ----------
+    matrix : CSR array of shape (rows, columns)
+        Of the precision that products are to have.
+    """
+
+    def __init__(self, matrix: scipy.sparse.csr_array) -> None:
+        self.matrix = matrix
+        self._met: list[tuple[Tensor, Meeting]] = []
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.matrix.shape
+
+    def __len__(self) -> int:
+        return self.matrix.shape[0]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of its numbers."""
+        return torch.float64 if self.matrix.dtype == np.float64 else torch.float32
+
+    def to(self, dtype: torch.dtype) -> SparseRows:
+        """Give the same rows in another precision."""
+        if dtype is self.dtype:
+            return self
+        return SparseRows(self.matrix.astype(np.float64 if dtype is torch.float64 else np.float32))
+
+    def float(self) -> SparseRows:
+        """Give the same rows in float32."""
+        return self.to(torch.float32)
+
+    def double(self) -> SparseRows:
+        """Give the same rows in float64."""
+        return self.to(torch.float64)
+
+    def __getitem__(self, key: tuple[slice, slice | Tensor]) -> SparseRows | Tensor:
+        """Give all rows of some columns, dense, or of all of them, as they are."""
+        _, columns = key
+        if isinstance(columns, slice):
+            first, last, _ = columns.indices(self.shape[1])
+            if (first, last) == (0, self.shape[1]):
+                return self
+            columns = torch.arange(first, last)
+        chosen, order = columns.sort()
+        entries = torch.from_numpy(self.matrix.indices).long()
+        place, found = places_among(chosen, entries)
+        out = torch.zeros(len(self), chosen.numel(), dtype=self.dtype)
+        values = torch.from_numpy(self.matrix.data)[found]
+        out[self.rows_of_entries[found], order[place[found]]] = values
+        return out
+
+    @property
+    def rows_of_entries(self) -> Tensor:
+        """The row of every nonzero."""
+        counts = torch.from_numpy(np.diff(self.matrix.indptr)).long()
+        return torch.arange(len(self)).repeat_interleave(counts)
+
+    def __matmul__(self, other: Tensor) -> Tensor:
+        return torch.from_numpy(np.asarray(self.matrix @ other.numpy()))
+
+    @property
+    def T(self) -> SparseRows:  # noqa: N802
+        """The transposed matrix: its products with what has as many rows."""
+        return SparseRows(self.matrix.T)
+
+    def clamp(self, min: int | None = None, max: int | None = None) -> SparseRows:
+        """Limit the nonzeros from one side, which must be zero."""
+        return self.mapped(lambda values: values.clamp(min, max))
+
+    def square(self) -> SparseRows:
+        """Square every number."""
+        return self.mapped(Tensor.square)
+
+    def abs(self) -> SparseRows:
+        """Take every number without its sign."""
+        return self.mapped(Tensor.abs)
+
+    def mapped(self, function: Callable[[Tensor], Tensor]) -> SparseRows:
+        """Apply a function that leaves zero at zero."""
+        values = function(torch.from_numpy(self.matrix.data)).numpy()
+        parts = values, self.matrix.indices, self.matrix.indptr
+        return SparseRows(scipy.sparse.csr_array(parts, self.matrix.shape))
+
+    def meeting(self, feature: Tensor, neuron: Tensor) -> Meeting:
+        """Find what meets the weights of a block, or recall it: a pass asks for two blocks at most."""
+        for known, found in self._met:
+            if known is feature:
+                return found
+        self._met = [*self._met[-1:], (feature, Meeting(self, feature, neuron))]
+        return self._met[-1][1]
+
+
+class Meeting:
+    """Every pair of a nonzero and a weight that reads it.
+
+    Parameters
+    ----------
+    rows : SparseRows
+    feature : int64 tensor of shape (held,)
+        The column that each weight reads.
+    neuron : int64 tensor of shape (held,)
+        The neuron that it belongs to.
+
+    Attributes
+    ----------
+    row, held : int64 tensors of shape (pairs,)
+        The row of the nonzero, and which weight reads it.
+    value : tensor of shape (pairs,)
+        The nonzero.
+    """
+
+    def __init__(self, rows: SparseRows, feature: Tensor, neuron: Tensor) -> None:
+        sorted_feature, order = feature.sort(stable=True)
+        entries = torch.from_numpy(rows.matrix.indices).long()
+        first = torch.searchsorted(sorted_feature, entries)
+        counts = torch.searchsorted(sorted_feature, entries, right=True) - first
+        entry = torch.arange(entries.numel()).repeat_interleave(counts)
+        before = (counts.cumsum(0) - counts)[entry]
+        self.held = order[first[entry] + torch.arange(entry.numel()) - before]
+        self.row = rows.rows_of_entries[entry]
+        self.value = torch.from_numpy(rows.matrix.data)[entry]
+        self.neuron = neuron[self.held]
+        self.rows = len(rows)
+
+    def forward(self, weights: Tensor, neurons: int) -> Tensor:  # (rows, neurons)
+        """Add up what the weights make of their nonzeros, neuron by neuron."""
+        out = weights.new_zeros(self.rows * neurons)
+        out.index_add_(0, self.row * neurons + self.neuron, self.value * weights[self.held])
+        return out.view(self.rows, neurons)
+
+    def gradient(self, delta: Tensor, held: int) -> Tensor:  # (held,)
+        """Give the derivative at every weight, from those with respect to the neurons' sums."""
+        out = delta.new_zeros(held)
+        places = self.row * delta.shape[1] + self.neuron
+        return out.index_add_(0, self.held, self.value * delta.reshape(-1)[places])
+
+
+def places_among(chosen: Tensor, units: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the places of units among ascending chosen ones, and whether they are among them."""
+    if chosen.numel() == 0:
+        return torch.zeros_like(units), torch.zeros_like(units, dtype=torch.bool)
+    place = torch.searchsorted(chosen, units).clamp(max=chosen.numel() - 1)
+    return place, chosen[place] == units
