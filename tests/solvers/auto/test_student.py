@@ -91,8 +91,9 @@ def test_weights_that_gain_less_than_noise_would_go(committee: Committee) -> Non
     part = under(committee.objective, 0.1)
     fit = list(student(part, committee, 40, 0.0, 0.0, TUNING))[-1][1]
     # Without noise every gain is one; where it is all noise, most of the weights fit it.
-    assert smaller(part, fit, 0.0, TUNING).nonzeros == fit.nonzeros
-    few = smaller(part, fit, 1.0, TUNING)
+    assert smaller(part, fit, 0.0, ROWS, TUNING).nonzeros == fit.nonzeros
+    few = smaller(part, fit, 1.0, ROWS, TUNING)
+    assert smaller(part, fit, 1.0, 1000 * ROWS, TUNING).nonzeros > few.nonzeros
     assert few.nonzeros < fit.nonzeros
     price = TUNING.student.cost * fit.value * ROWS / (ROWS - TUNING.student.cost * fit.nonzeros)
     assert few.value <= fit.value + 2 * price * (fit.nonzeros - few.nonzeros) / ROWS

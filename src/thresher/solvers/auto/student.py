@@ -73,7 +73,7 @@ def student(
     found.sort(key=lambda one: one[1].value)
     better = [(way, exchanged(narrow, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
     way, fit = min(better, key=lambda one: one[1].value)
-    yield way, smaller(narrow, fit, noise * (1 - trust) ** 2, tuning)
+    yield way, smaller(narrow, fit, noise * (1 - trust) ** 2, part.data.amount, tuning)
 
 
 def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> Relu:
@@ -97,14 +97,15 @@ def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
     return fit
 
 
-def smaller(part: Relu, fit: Fit, noise: float, tuning: Tuning) -> Fit:
+def smaller(part: Relu, fit: Fit, noise: float, rows: float, tuning: Tuning) -> Fit:
     """Remove weights as long as that is expected to lower the loss on other rows of the same targets.
 
     A number that means nothing gains by fitting noise what the noise of the targets has for a row, loses as
     much on other rows, and counts for more than one, because it was chosen among many. The noise is what the
     first network leaves that is small beside the rows; at most `noise`, a share of what a constant leaves.
+    What is left will be fitted to `rows` rows, of which these may be some.
     """
-    rows, student, price = part.data.amount, tuning.student, math.nan
+    here, student, price = part.data.amount, tuning.student, math.nan
     path: list[Fit] = []
 
     def expected(one: Fit) -> float:
@@ -113,8 +114,8 @@ def smaller(part: Relu, fit: Fit, noise: float, tuning: Tuning) -> Fit:
     while not path or fit.nonzeros < path[-1].nonzeros:
         path.append(fit)
         counted = student.cost * fit.nonzeros
-        if math.isnan(price) and 2 * counted <= rows:
-            price = min(noise * loss_of_constant(part), fit.value * rows / (rows - counted))
+        if math.isnan(price) and 2 * counted <= here:
+            price = min(noise * loss_of_constant(part), fit.value * here / (here - counted))
         if not math.isnan(price) and expected(fit) > student.patience * min(map(expected, path)):
             break
         fit = shrink(part, fit, max(1, int(student.kept * fit.nonzeros)), tuning.newton)
