@@ -90,6 +90,18 @@ def test_a_stream_of_blocks_gives_the_same_answer(
 
 
 @repeatable
+@given(entries, st.integers(0, 12), st.randoms(use_true_random=False))
+def test_a_stream_in_any_order_gives_the_same_answer(values: list[float], budget: int, random: Any) -> None:
+    order = list(range(len(values)))
+    random.shuffle(order)
+    shuffled = torch.tensor([values[place] for place in order], dtype=torch.float64)
+    top = StreamingTop(budget, len(values))
+    top.offer_at(lambda places: torch.tensor(order, dtype=torch.int64)[places], shuffled)
+    expected = keep_largest(torch.tensor(values, dtype=torch.float64), budget)
+    assert top.result().indices.tolist() == expected.indices.tolist()
+
+
+@repeatable
 @given(entries, st.integers(1, 10), st.data())
 def test_a_stream_may_be_asked_at_any_time(values: list[float], budget: int, data: st.DataObject) -> None:
     vector, top = torch.tensor(values), StreamingTop(budget, len(values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective import data as data_module
-from thresher.objective.data import Data
+from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Point, Relu, Running
@@ -125,6 +126,14 @@ def test_a_network_serves_other_values_on_its_support(case: NetworkCase) -> None
     close(moved.jacobian(moved.forward(X)), anew.jacobian(anew.forward(X)))
 
 
+def blocks_of(objective: Relu, point: Point, batch: Batch) -> Iterator[tuple[int, Tensor]]:
+    """Give the derivatives at every place of every layer."""
+    running = objective.run(point)
+    run = running.forward(batch.X)
+    for number, fed, delta in running.deltas(run, objective.slope(run.output, batch)):
+        yield from objective.layer_blocks(number, fed, delta)
+
+
 @every_case
 @pytest.mark.parametrize("limit", [1, 2**20])
 def test_streamed_gradients_are_those_of_all_places(case: NetworkCase, limit: int) -> None:
@@ -138,7 +147,7 @@ def test_streamed_gradients_are_those_of_all_places(case: NetworkCase, limit: in
         objective.data.batch(slice(0, objective.data.rows)),
         torch.full_like(expected, torch.nan),
     )
-    for start, block in objective.gradient_blocks(objective.run(point), batch):
+    for start, block in blocks_of(objective, point, batch):
         assert block.numel() <= max(limit // 64, max(places for _, places in case.layout.shapes))
         streamed[start : start + block.numel()] = block
     close(streamed, expected)
@@ -152,7 +161,7 @@ def test_new_places_are_those_with_the_largest_gradients(case: NetworkCase, coun
     free[point.w.indices] = False
     batch = objective.data.batch(slice(0, objective.data.rows))
     gradient = torch.zeros(case.layout.size, dtype=torch.float64)
-    for start, block in objective.gradient_blocks(objective.run(point), batch):
+    for start, block in blocks_of(objective, point, batch):
         gradient[start : start + block.numel()] = block
     gradient = gradient * free
     found = objective.largest_gradients(point, batch, count)

@@ -98,6 +98,10 @@ class StreamingTop:
 
     def offer(self, start: int, block: Tensor) -> None:
         """Show the entries at positions `start`, `start` + 1, ... of the vector."""
+        self.offer_at(lambda places: places + start, block)
+
+    def offer_at(self, positions: Callable[[Tensor], Tensor], block: Tensor) -> None:
+        """Show entries whose positions follow from their places in the block; only a few are asked for."""
         if self.budget <= 0 or block.numel() == 0:
             return
         # A selection needs several times the memory of what it selects from, so long blocks are cut.
@@ -106,20 +110,26 @@ class StreamingTop:
         magnitude, candidate = block.new_empty(size), torch.empty(size, dtype=torch.bool)
         for first in range(0, block.numel(), size):
             part = block[first : first + size]
-            self._offer(start + first, part, magnitude[: part.numel()], candidate[: part.numel()])
+            found = self._candidates(part, magnitude[: part.numel()], candidate[: part.numel()])
+            if found.numel():
+                self._take(positions(found + first), part[found])
 
-    def _offer(self, start: int, block: Tensor, magnitude: Tensor, candidate: Tensor) -> None:
+    def _candidates(self, block: Tensor, magnitude: Tensor, candidate: Tensor) -> Tensor:
+        """Give the places of entries that may be among the largest."""
         torch.abs(block, out=magnitude)
         # What is below the s-th largest so far cannot return; an equal one may still win by its index.
         compare = torch.ge if self._floor > 0 else torch.gt
         places = compare(magnitude, self._floor, out=candidate).nonzero().flatten()
-        if places.numel() == 0:
-            return
         if places.numel() > self.budget:
-            places = places[largest(magnitude[places], self.budget)]
-        self._indices.append(places + start)
-        self._values.append(block[places])
-        self._held += places.numel()
+            # Equal ones all stay for now: the first in the block need not be the first of the vector.
+            among = magnitude[places]
+            places = places[among >= torch.topk(among, self.budget, sorted=False).values.min()]
+        return places
+
+    def _take(self, indices: Tensor, values: Tensor) -> None:
+        self._indices.append(indices)
+        self._values.append(values)
+        self._held += indices.numel()
         if self._held > 2 * self.budget:
             self._compress()
 

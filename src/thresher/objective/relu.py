@@ -16,7 +16,7 @@ from thresher.objective.block import Block, Fed, threshold_backward
 from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
-from thresher.objective.sparse import SparseRows
+from thresher.objective.sparse import SparseRows, places_among
 
 # Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
 GRAM_BLOCK = 128
@@ -166,6 +166,12 @@ def _upper(J: Tensor) -> Tensor:
     return out
 
 
+def _within(held: Tensor, start: int, count: int) -> Tensor:
+    """Give the positions among ascending ones that lie in a stretch."""
+    first, last = torch.searchsorted(held, torch.tensor([start, start + count])).tolist()
+    return held[first:last]
+
+
 @dataclass(frozen=True, eq=False)
 class Relu:
     """The mean loss of a network over some rows, plus ``alpha / 2`` times its squared weights.
@@ -272,17 +278,12 @@ class Relu:
         loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else None
         return loss, running.gradient(run, self.slope(run.output, batch))
 
-    def gradient_blocks(self, running: Running, batch: Batch) -> Iterator[tuple[int, Tensor]]:
-        """Give the derivative of the mean loss over a batch at *every* place, in blocks (position, entries).
-
-        Blocks are no larger than the memory limit allows.
-        """
-        run = running.forward(batch.X)
-        for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
-            yield from self.layer_blocks(number, fed, delta)
-
     def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor]]:
-        """Give the derivatives at every place of one layer, from what it is fed and its neurons' deltas."""
+        """Give the derivatives at every place of one layer, in blocks (position, entries).
+
+        They follow from what the layer is fed and its neurons' deltas. Blocks are no larger than the memory
+        limit allows.
+        """
         neurons, places = self.layout.shapes[number]
         inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
         if places == 0:
@@ -302,13 +303,42 @@ class Relu:
 
     def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
         """Give the `count` largest derivatives over a batch at places where nothing is held."""
-        top = StreamingTop(count, self.size)
-        held = point.w.indices
-        for start, block in self.gradient_blocks(self.run(point), batch):
-            first, last = torch.searchsorted(held, torch.tensor([start, start + block.numel()])).tolist()
-            block[held[first:last] - start] = 0
-            top.offer(start, block)
+        top, running = StreamingTop(count, self.size), self.run(point)
+        run = running.forward(batch.X)
+        for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
+            rows = cast(Fed, fed)
+            if isinstance(rows, SparseRows):
+                self._offer_sparse(top, number, rows, delta, point.w.indices)
+                continue
+            for start, block in self.layer_blocks(number, fed, delta):
+                block[_within(point.w.indices, start, block.numel()) - start] = 0
+                top.offer(start, block)
         return top.result()
+
+    def _offer_sparse(
+        self, top: StreamingTop, number: int, rows: SparseRows, delta: Tensor, held: Tensor
+    ) -> None:
+        """Show the derivatives of a layer that reads sparse rows: of columns that are there, and biases."""
+        neurons, places = self.layout.shapes[number]
+        inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
+        present, there = rows.compacted()
+        step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * (present.numel() + 1))))
+        # The last row is that of biases.
+        columns = torch.cat([present, torch.tensor([inputs])])
+        for first in range(0, neurons, step):
+            part = delta[:, first : first + step].contiguous()
+            width = part.shape[1]
+            block = torch.cat([there.T @ part, part.sum(0, keepdim=True)])
+            if places == inputs:
+                block[-1] = 0
+            own = _within(held, offset + first * places, width * places) - offset
+            place, found = places_among(columns, own % places)
+            block[place[found], (own // places - first)[found]] = 0
+
+            def positions(at: Tensor, first: int = first, width: int = width) -> Tensor:
+                return offset + (first + at % width) * places + columns[at // width]
+
+            top.offer_at(positions, block.view(-1))
 
     def curvature(self, at: Point | Running, rough: bool = False) -> tuple[Tensor, Tensor]:
         """Give the matrix of second derivatives and the gradient on the support, both in float64.

@@ -85,6 +85,13 @@ class SparseRows:
         """The transposed matrix: its products with what has as many rows."""
         return SparseRows(self.matrix.T)
 
+    def compacted(self) -> tuple[Tensor, SparseRows]:
+        """Give the columns that hold something, ascending, and the rows of these alone."""
+        present, place = np.unique(self.matrix.indices, return_inverse=True)
+        parts = self.matrix.data, place, self.matrix.indptr
+        matrix = scipy.sparse.csr_array(parts, (len(self), len(present)))
+        return torch.from_numpy(present).long(), SparseRows(matrix)
+
     def clamp(self, min: int | None = None, max: int | None = None) -> SparseRows:
         """Limit the nonzeros from one side, which must be zero."""
         return self.mapped(lambda values: values.clamp(min, max))
