@@ -49,7 +49,10 @@ class Falling:
         batches = max(1, objective.data.rows // batch)
         self.passes = max(1.0, min(passes, math.ceil(tuning.enough / batches)))
         steps = max(1, int(self.passes * batches))
-        self.between = int(min(tuning.most_between, max(1, steps * tuning.moving // tuning.exchanges)))
+        between = max(tuning.least_between, steps * tuning.moving // tuning.exchanges)
+        # Short trainings exchange a few times as well.
+        few = max(1, steps * tuning.moving // tuning.fewest)
+        self.between = int(min(tuning.most_between, between, few))
         self.most = max(budget, min(round(tuning.inflation * budget), objective.size // 2))
         depth = objective.layout.layers - 1
         rate = min(tuning.highest, depth * max(tuning.lowest, tuning.rate * math.sqrt(1000 / budget)))

@@ -335,9 +335,12 @@ class FallingTuning:
     # The share of all steps over which the budget falls, and over which the support may change.
     falling: float = 0.7
     moving: float = 0.8
-    # The share of weights exchanged at first, how many exchanges there are, and most batches between two.
+    # The share of weights exchanged at first, how many exchanges there are, and in a short training at least;
+    # batches between two: at least, since an exchange costs as much as a dozen, and at most.
     exchanged: float = 0.2
     exchanges: int = 80
+    fewest: int = 40
+    least_between: int = 20
     most_between: int = 100
     # Rows, and numbers in those rows, whose gradient decides which places are tried.
     tried: int = 4096
@@ -416,7 +419,7 @@ class JudgeTuning:
     plenty: float = 400.0
     # Most rows that candidates are searched on: a multiple of the budget, and at least so many.
     rows_each: float = 120.0
-    rows: int = 15_000
+    rows: int = 6000
     # Scores within so many standard errors of the best, row by row, count as equal: then the fewest
     # nonzeros win, and the strongest penalty.
     errors: float = 0.5
