@@ -187,3 +187,21 @@ def test_a_chunk_holds_as_many_rows_as_its_nonzeros_allow() -> None:
     data = Data(wide, memory_limit=2**20)
     assert data.sparse and data.chunk_rows(1) >= 300
     assert replace(sparse, data=data).data.batch(slice(0, 300)).X.shape == (300, 200_000)
+
+
+def test_what_is_written_twice_is_added_up_and_stays_as_it_came() -> None:
+    once = csr()
+    # Every number in two halves, in descending order of columns.
+    places = np.repeat(np.arange(once.nnz), 2)
+    row = np.repeat(np.arange(ROWS), np.diff(once.indptr))[places]
+    order = np.lexsort((-once.indices[places], row))
+    parts = 0.5 * once.data[places][order], once.indices[places][order], 2 * once.indptr
+    twice = scipy.sparse.csr_array(parts, once.shape)
+    before = [part.copy() for part in (twice.data, twice.indices, twice.indptr)]
+    np.testing.assert_allclose(
+        standard_columns(twice, None, centred=False).scale, standard_columns(once, None, centred=False).scale
+    )
+    data = Data(twice, dtype=torch.float64, memory_limit=0)
+    close(data.batch(slice(0, ROWS)).X[:, torch.arange(COLUMNS)], torch.from_numpy(DENSE))
+    for one, two in zip(before, (twice.data, twice.indices, twice.indptr), strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -97,7 +97,7 @@ class Data:
         dtype: torch.dtype = torch.float32,
         memory_limit: int = 64 * 2**20,
     ) -> None:
-        self.X = X.tocsr() if scipy.sparse.issparse(X) else X
+        self.X = canonical(X) if scipy.sparse.issparse(X) else X
         self.rows, self.columns = X.shape
         y = torch.zeros(self.rows, 0) if y is None else y
         self.targets = y.to(dtype) if y.is_floating_point() else y
@@ -250,6 +250,15 @@ class Data:
         return out if self.factor is None else out.mul_(self.factor)
 
 
+def canonical(X: Any) -> Any:
+    """Give a sparse matrix as CSR with every place written once, in order; what came is not changed."""
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def as_tensor(part: Any) -> Tensor:
     """Turn rows of any kind into a dense tensor, of a precision that may be any."""
     if scipy.sparse.issparse(part):
@@ -277,6 +286,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
     origin = np.zeros(d)
     if scipy.sparse.issparse(X):
         # Sparse rows are not centred, and what is not written is zero.
+        X = canonical(X)
         size, present = share @ X.power(2), share @ (X != 0)
         return _scaled(origin, np.sqrt(size), present)
     mean, spread = _moments(X, share)

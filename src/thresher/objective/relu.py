@@ -355,8 +355,11 @@ class Relu:
             run = running.remembered(batch.X)
             J = light.jacobian(light.forward(batch.X.float()) if rough else run)
             scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt().to(J.dtype)[:, None, None]
-            first, *others = (_upper(part) for part in scaled.permute(1, 2, 0))
-            return sum(others, first), running.gradient(run, self.slope(run.output, batch))
+            parts = scaled.permute(1, 2, 0)
+            summed = _upper(parts[0])
+            for part in parts[1:]:
+                summed += _upper(part)
+            return summed, running.gradient(run, self.slope(run.output, batch))
 
         # Rows enough that adding up matrices costs less than making them.
         H, g = self.data.total(each, outputs * running.values.numel() // 4)
