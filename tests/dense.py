@@ -13,7 +13,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, Poisson, SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 
 
 def dense_network(

@@ -14,7 +14,8 @@ from thresher.network import Network
 from thresher.objective.data import Columns, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
-from thresher.objective.relu import Point, Relu, Running
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point, Running
 
 INPUTS = 4
 LAYOUTS = {

@@ -16,7 +16,8 @@ from thresher.objective import data as data_module
 from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
-from thresher.objective.relu import Point, Relu, Running
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point, Running
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 

@@ -15,7 +15,8 @@ from thresher.objective.block import Block
 from thresher.objective.data import Data, standard_columns
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Logistic, Loss, SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.objective.sparse import Meeting, SparseRows
 from thresher.solvers.auto.linear import l1_path
 from thresher.solvers.auto.tuning import LinearTuning

@@ -19,7 +19,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Columns, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Loss, SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers import chain
 from thresher.solvers.chain import ChainIHT, authors_step
 from thresher.solvers.loop import OPTIONS, Solution, Start, run

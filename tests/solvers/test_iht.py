@@ -37,7 +37,8 @@ from thresher.objective.gates import sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Logistic, SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.iht import IHT, iht, paper_iht, theorem_iht
 from thresher.solvers.loop import OPTIONS, Iterate, Record, Solution, Start, run
 

@@ -18,7 +18,8 @@ from thresher.objective import data as data_module
 from thresher.objective.data import Columns, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Loss, SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.layerwise import Embedding, Layerwise, stage_objective
 from thresher.solvers.loop import Iterate, Record, Solution, Start, run

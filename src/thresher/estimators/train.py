@@ -25,7 +25,8 @@ from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
 from thresher.solvers.auto.wide import alternating
 from thresher.solvers.chain import ChainIHT

@@ -14,7 +14,7 @@ from thresher.linear.vector import SparseVector
 from thresher.network import Layer, Network
 from thresher.objective.data import Columns
 from thresher.objective.layout import Layout
-from thresher.objective.relu import Point
+from thresher.objective.running import Point
 
 # A raw bias below this share of the numbers that it is the difference of is zero but for rounding.
 ROUNDING = 1e-12

@@ -29,7 +29,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.block import Block, threshold_backward
 from thresher.objective.data import Batch
 from thresher.objective.layout import Layout
-from thresher.objective.relu import Point, Relu, Running
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point, Running
 from thresher.solvers.loop import DIVERGED, OPTIONS, Iterate, Needs, Start, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.

@@ -16,7 +16,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto import Auto
 from thresher.solvers.loop import Start, run
 

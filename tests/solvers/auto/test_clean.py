@@ -11,10 +11,12 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
+from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.tuning import CleanTuning
 
 X = np.random.default_rng(0).uniform(-1, 1, (60, 3))
 SIGNS = torch.tensor([1.0, -1.0, 1.0, 1.0]).double()

@@ -11,10 +11,12 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.newton import Fit, measured, refit
-from thresher.solvers.auto.tuning import GrowTuning, NewtonTuning
+from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.tuning import GrowTuning
 from thresher.solvers.auto.wide import alternating
 
 GROW = GrowTuning()

@@ -16,7 +16,7 @@ from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
 from thresher.solvers.auto.moves import _slopes, eliminate, grow, merge, refit, shrink
-from thresher.solvers.auto.tuning import RecoverTuning
+from thresher.solvers.auto.recovery_tuning import RecoverTuning
 
 TUNING = RecoverTuning()
 ROWS, INPUTS = 300, 5

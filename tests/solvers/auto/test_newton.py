@@ -16,7 +16,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal, shrink, solve
-from thresher.solvers.auto.tuning import NewtonTuning
+from thresher.solvers.auto.recovery_tuning import NewtonTuning
 
 NEWTON = NewtonTuning()
 relu_cases = pytest.mark.parametrize("case", [case for case in CASES if len(case.widths) > 2], ids=str)

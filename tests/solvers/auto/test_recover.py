@@ -19,7 +19,7 @@ from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.problem import Problem, Progress, feature_subset, may_be_exact
 from thresher.solvers.auto.recover import recover
-from thresher.solvers.auto.tuning import RecoverTuning
+from thresher.solvers.auto.recovery_tuning import RecoverTuning
 
 TUNING = RecoverTuning()
 PASSES, HIDDEN, BUDGET = 300.0, 3, 8

@@ -8,7 +8,8 @@ import pytest
 import torch
 from dense import CASES, NetworkCase
 
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.subset import Subset, compact, packed, subset_of
 from thresher.solvers.auto.tuning import SubsetTuning
 

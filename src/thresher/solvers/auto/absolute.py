@@ -21,7 +21,8 @@ from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 
 
 class AbsoluteData(Data):

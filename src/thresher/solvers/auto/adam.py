@@ -13,7 +13,8 @@ from torch import Tensor
 from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch, Data
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.threads import one_thread
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from thresher.objective.data import Data
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto import moves, newton
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
 from thresher.solvers.auto.adam import AdamSchedule, falling, train

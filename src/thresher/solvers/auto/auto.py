@@ -15,7 +15,8 @@ from functools import partial
 import torch
 
 from thresher.linear.vector import SparseVector
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.falling import Falling, within
 from thresher.solvers.auto.judge import Candidate

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
+from thresher.solvers.auto.recovery_tuning import NewtonTuning
 from thresher.solvers.auto.subset import compact
-from thresher.solvers.auto.tuning import CleanTuning, NewtonTuning
+from thresher.solvers.auto.tuning import CleanTuning
 
 # A sum that is this much smaller than what was added up is zero but for rounding.
 ROUNDING = 1e-9

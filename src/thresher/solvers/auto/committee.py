@@ -19,7 +19,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss, expected
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.adam import AdamSchedule, train
 from thresher.solvers.auto.tuning import CommitteeTuning
 from thresher.solvers.auto.wide import alternating, best_constant, loss_of_constant, orientation, relevance

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.data import Batch
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.adam import Adam, AdamSchedule, train
 from thresher.solvers.auto.tuning import FallingTuning
 from thresher.solvers.auto.wide import scattered_start

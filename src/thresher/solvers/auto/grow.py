@@ -14,7 +14,8 @@ from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
-from thresher.objective.relu import Pass, Point, Relu, Running
+from thresher.objective.relu import Relu
+from thresher.objective.running import Pass, Point, Running
 from thresher.solvers.auto.newton import Fit, measured
 from thresher.solvers.auto.tuning import GrowTuning
 

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.tuning import JudgeTuning
 

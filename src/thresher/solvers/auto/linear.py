@@ -16,7 +16,8 @@ from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit, measured
 from thresher.solvers.auto.tuning import LinearTuning
 

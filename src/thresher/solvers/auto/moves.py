@@ -13,7 +13,7 @@ from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.solvers.auto import newton
 from thresher.solvers.auto.absolute import AbsoluteForm, counted
-from thresher.solvers.auto.tuning import RecoverTuning
+from thresher.solvers.auto.recovery_tuning import RecoverTuning
 
 
 def refit(

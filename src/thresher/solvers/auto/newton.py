@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from thresher.errors import DataError
-from thresher.objective.relu import Point, Relu, Running
-from thresher.solvers.auto.tuning import NewtonTuning
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point, Running
+from thresher.solvers.auto.recovery_tuning import NewtonTuning
 
 # Removals after which the inverse is brought up to date.
 DEFERRED = 64

@@ -12,7 +12,7 @@ from thresher.linear.budget import largest
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.tuning import RecoverTuning
+from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.wide import relevance
 
 

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from thresher.linear.vector import SparseVector
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.absolute import AbsoluteForm
-from thresher.solvers.auto.tuning import SidesTuning
+from thresher.solvers.auto.recovery_tuning import SidesTuning
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from itertools import zip_longest
 
 import torch
 
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.falling import within

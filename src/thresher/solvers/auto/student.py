@@ -16,7 +16,8 @@ import torch
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.loss import Loss
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
@@ -44,17 +45,17 @@ def trust(loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTun
     return harm / (harm + _flatness(loss, tuning) * tuning.half)
 
 
-def taught(objective: Relu, committee: Committee, trust: float) -> Relu:
+def taught(objective: Relu, committee: Committee, share: float) -> Relu:
     """Give the objective with targets between what came and what the committee says."""
     data = objective.data
-    targets = committee.teach(data.targets, trust)
+    targets = committee.teach(data.targets, share)
     return replace(
         objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
     )
 
 
 def student(
-    part: Relu, committee: Committee, budget: int, noise: float, trust: float, tuning: Tuning
+    part: Relu, committee: Committee, budget: int, noise: float, share: float, tuning: Tuning
 ) -> Iterator[tuple[str, Fit]]:
     """Prune members of the committee, grow a network, on some of many rows; go on with the best of them."""
     found: list[tuple[str, Fit]] = []
@@ -73,7 +74,7 @@ def student(
     found.sort(key=lambda one: one[1].value)
     better = [(way, exchanged(narrow, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
     way, fit = min(better, key=lambda one: one[1].value)
-    yield way, smaller(narrow, fit, noise * (1 - trust) ** 2, part.data.amount, tuning)
+    yield way, smaller(narrow, fit, noise * (1 - share) ** 2, part.data.amount, tuning)
 
 
 def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> Relu:

@@ -10,7 +10,8 @@ from torch import Tensor
 from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
 from thresher.objective.layout import Layout
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.objective.sparse import places_among
 from thresher.solvers.auto.tuning import SubsetTuning
 from thresher.solvers.auto.wide import relevance

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from thresher.linear.budget import keep_largest
 from thresher.linear.vector import SparseVector
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.judge import Candidate, Judge
 from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path

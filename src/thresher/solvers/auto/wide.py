@@ -9,7 +9,8 @@ from torch import Tensor
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
 from thresher.objective.layout import Layout, spread_evenly
-from thresher.objective.relu import Point, Relu
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
 from thresher.solvers.auto.tuning import WideTuning
 
 
