@@ -7,7 +7,7 @@ class with the same methods, whose `total` adds up what the others have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -55,10 +55,13 @@ class Columns:
     Attributes
     ----------
     origin, scale : arrays of shape (d,)
+    centred : bool
+        Whether origins were looked for; they may all be zero.
     """
 
     origin: np.ndarray
     scale: np.ndarray
+    centred: bool = False
 
     @property
     def moved(self) -> Tensor:  # (d,), bool
@@ -298,7 +301,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
         for column in range(d):
             origin[column] = _common(some[:, column], counts, origin[column])
     scale = np.sqrt(np.square(spread) + np.square(mean - origin))
-    return _scaled(origin, scale, counts @ (some != origin))
+    return replace(_scaled(origin, scale, counts @ (some != origin)), centred=centred)
 
 
 def _scaled(origin: np.ndarray, scale: np.ndarray, present: np.ndarray) -> Columns:
