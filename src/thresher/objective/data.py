@@ -291,14 +291,20 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
         return _scaled(origin, np.sqrt(size), present)
     mean, spread = _moments(X, share)
     few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
-    some, counts = np.asarray(X[few]), share[few] / max(share[few].sum(), 1e-300)
+    counts, present = share[few] / max(share[few].sum(), 1e-300), np.zeros(d)
     if centred:
         error = spread / np.sqrt(rows if weight is None else weight.sum())
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
-        for column in range(d):
-            origin[column] = _common(some[:, column], counts, origin[column])
+    # Of wide data a copy of those rows would be as large as all of it: a few columns are looked at at a time.
+    step = max(1, CHUNK_NUMBERS // len(few))
+    for first in range(0, d, step):
+        part = slice(first, first + step)
+        some = np.asarray(X[few, part])
+        if centred:
+            origin[part] = [_common(one, counts, at) for one, at in zip(some.T, origin[part], strict=True)]
+        present[part] = counts @ (some != origin[part])
     scale = np.sqrt(np.square(spread) + np.square(mean - origin))
-    return _scaled(origin, scale, counts @ (some != origin))
+    return _scaled(origin, scale, present)
 
 
 def _scaled(origin: np.ndarray, scale: np.ndarray, present: np.ndarray) -> Columns:
