@@ -15,6 +15,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.objective.products import pages
 from thresher.objective.sparse import SparseRows
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
@@ -125,8 +126,13 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        parts = [self._inputs(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
-        return Data(torch.cat(parts), self.targets, self.weight, None, self.dtype, self.memory_limit)
+        X, size = pages(self.rows, features.numel(), dtype=self.dtype), self.chunk_rows(self.columns)
+        scratch = None if self.sparse else pages(size, self.columns, dtype=self.dtype)
+        for start in range(0, self.rows, size):
+            rows = slice(start, start + size)
+            # No copy of all columns is kept for reading them once.
+            X[rows] = (self._inputs(rows) if self.sparse else self._read(rows, scratch))[:, features]
+        return Data(X, self.targets, self.weight, None, self.dtype, self.memory_limit)
 
     def to(self, dtype: torch.dtype) -> Data:
         """Give the same data in another precision."""
@@ -150,10 +156,10 @@ class Data:
         )
         return Data(X, y, self.weight, None, self.dtype, self.memory_limit)
 
-    def batch(self, rows: np.ndarray | slice) -> Batch:
-        """Read some rows."""
+    def batch(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Batch:
+        """Read some rows, into memory that is given or not; see `read`."""
         if isinstance(rows, slice):
-            return Batch(self._inputs(rows), self.targets[rows], self.share[rows])
+            return Batch(self._inputs(rows, out), self.targets[rows], self.share[rows])
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
@@ -165,7 +171,10 @@ class Data:
             yield self.batch(order[start : start + size])
 
     def chunks(self, width: int) -> Iterator[Batch]:
-        """Read all rows in their order, so many at a time that `width` numbers for each stay in cache."""
+        """Read all rows in their order, so many at a time that `width` numbers for each stay in cache.
+
+        A chunk holds until the next is read, which may be converted into the same memory.
+        """
         size = self.chunk_rows(width)
         if size >= self.rows and self._fits():
             # The same object every time, so that who has seen it knows it again.
@@ -173,8 +182,9 @@ class Data:
                 self._whole = self.batch(slice(0, self.rows))
             yield self._whole
             return
+        out = None if self.sparse or self._fits() else pages(size, self.columns, dtype=self.dtype)
         for start in range(0, self.rows, size):
-            yield self.batch(slice(start, min(start + size, self.rows)))
+            yield self.batch(slice(start, min(start + size, self.rows)), out)
 
     def total(self, each: Callable[[Batch], tuple[Tensor, ...]], width: int = 1) -> tuple[Tensor, ...]:
         """Add up what a function gives for the rows of one chunk after another, in float64."""
@@ -195,11 +205,6 @@ class Data:
         for_inputs = max(LEAST_WIDE_ROWS, CHUNK_NUMBERS // self.row_numbers)
         return min(MOST_ROWS, for_results, for_inputs)
 
-    def _spans(self, width: int) -> Iterator[tuple[int, int]]:
-        size = self.chunk_rows(width)
-        for start in range(0, self.rows, size):
-            yield start, min(start + size, self.rows)
-
     @property
     def sparse(self) -> bool:
         """Whether batches are sparse: the rows are, and a dense copy would exceed the memory limit."""
@@ -210,9 +215,9 @@ class Data:
         """The numbers that a row of a batch holds, in the mean."""
         return max(1, -(-self.X.nnz // max(1, self.rows)) if self.sparse else self.columns)
 
-    def _inputs(self, rows: np.ndarray | slice) -> Tensor:
+    def _inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
         if not self.sparse:
-            return self.read(rows)
+            return self.read(rows, out)
         part = self.X[rows]
         values = part.data.astype(np.float64 if self.dtype is torch.float64 else np.float32)
         if self.factor is not None:
@@ -228,6 +233,9 @@ class Data:
         """
         if self._copy is None and self._fits():
             self._copy = self._converted(self.X, None)
+        return self._read(rows, out)
+
+    def _read(self, rows: np.ndarray | slice, out: Tensor | None) -> Tensor:  # (rows, columns)
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]

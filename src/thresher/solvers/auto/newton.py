@@ -117,10 +117,12 @@ def removal(
         `slack`, and no one of them by more than `each`.
     """
     inverse = inverse_of(H, ridge)
+    # Nobody else may hold it: a matrix less while the others are changed.
+    del H
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
     # Every removal takes ``column column'`` off the inverse. That is written now and then: choosing needs
     # the diagonal, and one column at a time.
-    diagonal, columns = inverse.diagonal().clone(), torch.empty(DEFERRED, values.numel(), dtype=H.dtype)
+    diagonal, columns = inverse.diagonal().clone(), torch.empty(DEFERRED, values.numel(), dtype=inverse.dtype)
     removed: list[int] = []
     pending, spent = 0, 0.0
     while (len(removed) < count or slack > 0) and bool(live.any()):
@@ -191,9 +193,9 @@ def cut(objective: Relu, fit: Fit, count: int, tuning: NewtonTuning) -> Fit:
     """Remove the weights beyond a number that cost least once the rest is refitted, which it is not here."""
     if fit.nonzeros <= count:
         return fit
-    H, _ = objective.curvature(fit.point, rough=True)
     free = ~brought_along(objective, fit.point.w.indices)
-    gone = removal(H, fit.point.w.values.double(), free, fit.nonzeros - count, tuning.ridge)
+    weights, ridge = fit.point.w.values.double(), tuning.ridge
+    gone = removal(objective.curvature(fit.point, rough=True)[0], weights, free, fit.nonzeros - count, ridge)
     stays = torch.ones(fit.nonzeros, dtype=torch.bool)
     stays[gone] = False
     return measured(objective, fit.point.keep(stays)) if gone.numel() else fit
