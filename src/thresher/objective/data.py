@@ -7,6 +7,7 @@ class with the same methods, whose `total` adds up what the others have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -126,12 +127,12 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        X, size = pages(self.rows, features.numel(), dtype=self.dtype), self.chunk_rows(self.columns)
-        scratch = None if self.sparse else pages(size, self.columns, dtype=self.dtype)
-        for start in range(0, self.rows, size):
-            rows = slice(start, start + size)
-            # No copy of all columns is kept for reading them once.
-            X[rows] = (self._inputs(rows) if self.sparse else self._read(rows, scratch))[:, features]
+        X, start, passing = pages(self.rows, features.numel(), dtype=self.dtype), 0, copy(self)
+        # No copy of all columns is kept for reading them once.
+        passing.memory_limit = 0
+        for batch in passing.chunks(1):
+            X[start : start + len(batch.X)] = batch.X[:, features]
+            start += len(batch.X)
         return Data(X, self.targets, self.weight, None, self.dtype, self.memory_limit)
 
     def to(self, dtype: torch.dtype) -> Data:
@@ -233,9 +234,6 @@ class Data:
         """
         if self._copy is None and self._fits():
             self._copy = self._converted(self.X, None)
-        return self._read(rows, out)
-
-    def _read(self, rows: np.ndarray | slice, out: Tensor | None) -> Tensor:  # (rows, columns)
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]

@@ -243,14 +243,16 @@ class Search:
         falling = self._falling(objective, last)
         start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
         point = yield from self._trained(falling, start)
-        found = [measured(objective, falling.cut(point, self.budget))]
+        found = [(measured(objective, falling.cut(point, self.budget)), objective.alpha)]
         if objective.loss.quadratic and self._solvable(last):
             point = falling.cut(point, last).to(torch.float64)
             used = compact(objective.to(torch.float64), point)
             fit = shrink(used.part, measured(used.part, used.drop(point)), self.budget, self.tuning.newton)
-            found.append(Fit(used.lift(fit.point), fit.value))
-        for number, fit in enumerate(found):
-            yield self._candidate(self._offered(fit, objective.alpha, number))
+            found.append((Fit(used.lift(fit.point), fit.value), objective.alpha))
+            if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
+                found.append((self._unpenalised(used, fit.point), 0.0))
+        for number, (fit, alpha) in enumerate(found):
+            yield self._candidate(self._offered(fit, alpha, number))
         return min(self.tried, key=lambda candidate: candidate.score)
 
     def _explained(self, objective: Relu) -> Generator[Iterate, None, Candidate | None]:
@@ -258,7 +260,7 @@ class Search:
         tuning, newton = self.tuning.falling, self.tuning.newton
         wide = min(objective.size, round(tuning.short_spare * self.budget))
         may = objective.loss.quadratic and not self.solver.alpha and not self.solver.incremental
-        if not may or not self._solvable(wide):
+        if not may or not self._solvable(wide) or tuning.short * self.solver.passes < 1:
             return None
         falling = self._falling(objective, wide, tuning.short)
         point = yield from self._trained(falling, falling.start(self.seed))
@@ -268,10 +270,14 @@ class Search:
         used = compact(under(objective.to(torch.float64), 0.0), point)
         some = some_rows(used.part, self._searched)
         point = shrink(some, measured(some, used.drop(point)), self.budget, newton).point
-        fit = Fit(point, used.part.value(point))
-        fit = refit(used.part, fit, self.tuning.judge.exact_steps, newton, rough=False)
-        fit = Fit(used.lift(fit.point), fit.value)
+        fit = self._unpenalised(used, point)
         return self._offered(fit, 0.0, 0) if fit.value <= self.tuning.judge.done else None
+
+    def _unpenalised(self, used: Subset, point: Point) -> Fit:
+        """Refit what nearly explains the targets: no penalty is to stand in the way of the last digit."""
+        bare, steps = under(used.part, 0.0), self.tuning.judge.exact_steps
+        fit = refit(bare, Fit(point, bare.value(point)), steps, self.tuning.newton, rough=False)
+        return Fit(used.lift(fit.point), fit.value)
 
     def _falling(self, objective: Relu, last: int, share: float = 1.0) -> Falling:
         tuning, passes = self.tuning.falling, self.solver.passes
