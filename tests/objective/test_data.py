@@ -10,7 +10,7 @@ import scipy.sparse
 import torch
 from problems import INPUTS, ROWS, seen, standard
 
-from thresher.objective.data import Data
+from thresher.objective.data import CHUNK_NUMBERS, LOOKED_AT, Data, standard_columns
 
 any_form = pytest.mark.parametrize("name", INPUTS)
 
@@ -57,3 +57,23 @@ def test_chunks_are_small_but_not_too_small(columns: int, width: int) -> None:
     assert 64 <= rows <= 8192
     assert rows * columns <= max(2**19, 64 * columns)
     assert columns > 2_000 or rows >= 256
+
+
+@any_form
+@pytest.mark.parametrize("limit", [0, 2**20], ids=["read again and again", "held"])
+def test_some_columns_are_read_without_a_copy_of_all(name: str, limit: int) -> None:
+    X = INPUTS[name].tocsr() if scipy.sparse.issparse(INPUTS[name]) else INPUTS[name]
+    data, chosen = Data(X, columns=standard(X), memory_limit=limit), torch.tensor([0, 2])
+    part = data.only(chosen)
+    assert data._copy is None
+    expected = seen(X, standard(X))[:, chosen]
+    torch.testing.assert_close(part.read(slice(0, ROWS)).double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_origins_of_columns_do_not_depend_on_how_many_there_are() -> None:
+    wide = 2 * CHUNK_NUMBERS // LOOKED_AT + 5
+    X = np.random.default_rng(0).poisson(1.0, (LOOKED_AT, wide)) + np.arange(wide) % 7.0
+    whole = standard_columns(X, None, centred=True)
+    alone = [standard_columns(X[:, [column]], None, centred=True) for column in range(0, wide, 50)]
+    assert np.array_equal(whole.origin[::50], [one.origin[0] for one in alone])
+    assert len(set(whole.origin)) >= 7

@@ -108,8 +108,8 @@ class Block:
 
     def read(self, fed: Fed) -> Tensor:  # (rows, width)
         """Take the columns that are used, dense."""
-        if self.used is None and isinstance(fed, Tensor):
-            return fed[:, : self.width]
+        if isinstance(fed, Tensor):
+            return fed[:, : self.width] if self.used is None else fed.index_select(1, self.used)
         columns = fed[:, torch.arange(self.width) if self.used is None else self.used]
         assert isinstance(columns, Tensor)
         return columns

@@ -7,6 +7,7 @@ class with the same methods, whose `total` adds up what the others have.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -15,6 +16,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.objective.products import pages
 from thresher.objective.sparse import SparseRows
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
@@ -128,8 +130,13 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        parts = [self._inputs(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
-        return Data(torch.cat(parts), self.targets, self.weight, None, self.dtype, self.memory_limit)
+        X, start, passing = pages(self.rows, features.numel(), dtype=self.dtype), 0, copy(self)
+        # No copy of all columns is kept for reading them once.
+        passing.memory_limit = 0
+        for batch in passing.chunks(1):
+            X[start : start + len(batch.X)] = batch.X[:, features]
+            start += len(batch.X)
+        return Data(X, self.targets, self.weight, None, self.dtype, self.memory_limit)
 
     def to(self, dtype: torch.dtype) -> Data:
         """Give the same data in another precision."""
@@ -153,10 +160,10 @@ class Data:
         )
         return Data(X, y, self.weight, None, self.dtype, self.memory_limit)
 
-    def batch(self, rows: np.ndarray | slice) -> Batch:
-        """Read some rows."""
+    def batch(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Batch:
+        """Read some rows, into memory that is given or not; see `read`."""
         if isinstance(rows, slice):
-            return Batch(self._inputs(rows), self.targets[rows], self.share[rows])
+            return Batch(self._inputs(rows, out), self.targets[rows], self.share[rows])
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
@@ -168,7 +175,10 @@ class Data:
             yield self.batch(order[start : start + size])
 
     def chunks(self, width: int) -> Iterator[Batch]:
-        """Read all rows in their order, so many at a time that `width` numbers for each stay in cache."""
+        """Read all rows in their order, so many at a time that `width` numbers for each stay in cache.
+
+        A chunk holds until the next is read, which may be converted into the same memory.
+        """
         size = self.chunk_rows(width)
         if size >= self.rows and self._fits():
             # The same object every time, so that who has seen it knows it again.
@@ -176,8 +186,9 @@ class Data:
                 self._whole = self.batch(slice(0, self.rows))
             yield self._whole
             return
+        out = None if self.sparse or self._fits() else pages(size, self.columns, dtype=self.dtype)
         for start in range(0, self.rows, size):
-            yield self.batch(slice(start, min(start + size, self.rows)))
+            yield self.batch(slice(start, min(start + size, self.rows)), out)
 
     def total(self, each: Callable[[Batch], tuple[Tensor, ...]], width: int = 1) -> tuple[Tensor, ...]:
         """Add up what a function gives for the rows of one chunk after another, in float64."""
@@ -198,11 +209,6 @@ class Data:
         for_inputs = max(LEAST_WIDE_ROWS, CHUNK_NUMBERS // self.row_numbers)
         return min(MOST_ROWS, for_results, for_inputs)
 
-    def _spans(self, width: int) -> Iterator[tuple[int, int]]:
-        size = self.chunk_rows(width)
-        for start in range(0, self.rows, size):
-            yield start, min(start + size, self.rows)
-
     @property
     def sparse(self) -> bool:
         """Whether batches are sparse: the rows are, and a dense copy would exceed the memory limit."""
@@ -213,9 +219,9 @@ class Data:
         """The numbers that a row of a batch holds, in the mean."""
         return max(1, -(-self.X.nnz // max(1, self.rows)) if self.sparse else self.columns)
 
-    def _inputs(self, rows: np.ndarray | slice) -> Tensor:
+    def _inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
         if not self.sparse:
-            return self.read(rows)
+            return self.read(rows, out)
         part = self.X[rows]
         values = part.data.astype(np.float64 if self.dtype is torch.float64 else np.float32)
         if self.factor is not None:
@@ -294,14 +300,20 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
         return _scaled(origin, np.sqrt(size), present)
     mean, spread = _moments(X, share)
     few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
-    some, counts = np.asarray(X[few]), share[few] / max(share[few].sum(), 1e-300)
+    counts, present = share[few] / max(share[few].sum(), 1e-300), np.zeros(d)
     if centred:
         error = spread / np.sqrt(rows if weight is None else weight.sum())
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
-        for column in range(d):
-            origin[column] = _common(some[:, column], counts, origin[column])
+    # Of wide data a copy of those rows would be as large as all of it: a few columns are looked at at a time.
+    step = max(1, CHUNK_NUMBERS // len(few))
+    for first in range(0, d, step):
+        part = slice(first, first + step)
+        some = np.asarray(X[few, part])
+        if centred:
+            origin[part] = [_common(one, counts, at) for one, at in zip(some.T, origin[part], strict=True)]
+        present[part] = counts @ (some != origin[part])
     scale = np.sqrt(np.square(spread) + np.square(mean - origin))
-    return replace(_scaled(origin, scale, counts @ (some != origin)), centred=centred)
+    return replace(_scaled(origin, scale, present), centred=centred)
 
 
 def _scaled(origin: np.ndarray, scale: np.ndarray, present: np.ndarray) -> Columns:

@@ -228,15 +228,15 @@ class Relu:
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.remembered(batch.X)
             J = light.jacobian(light.forward(batch.X.float()) if rough else run)
-            scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt().to(J.dtype)[:, None, None]
-            parts = scaled.permute(1, 2, 0)
+            J = self.loss.scaled(run.output, batch.y, J).mul_(batch.share.sqrt().to(J.dtype)[:, None, None])
+            parts = J.permute(1, 2, 0)
             summed = _upper(parts[0])
             for part in parts[1:]:
                 summed += _upper(part)
             return summed, running.gradient(run, self.slope(run.output, batch))
 
         # Rows enough that adding up matrices costs less than making them.
-        H, g = self.data.total(each, outputs * running.values.numel() // 4)
+        H, g = self.data.total(each, max(self._width, outputs * running.values.numel() // 4))
         H = H.triu_().add_(H.triu(1).T)
         if self.alpha:
             penalty = self.alpha * running.penalised.double()

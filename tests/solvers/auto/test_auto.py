@@ -19,6 +19,7 @@ from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto
+from thresher.solvers.auto.auto import Search
 from thresher.solvers.loop import Start, run
 
 kinds = pytest.mark.parametrize(
@@ -147,3 +148,34 @@ def test_what_recovery_nearly_found_is_a_candidate() -> None:
     answer = noisy.to(torch.float64).value(Point(solution.w, solution.signs).to(torch.float64))
     assert answer <= 1.1 * least
     assert solution.status.name == "finished"
+
+
+@pytest.mark.parametrize("budget", [20, 200])
+def test_newton_is_asked_only_for_equations_that_fit_into_the_memory_limit(budget: int) -> None:
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((400, 5)), torch.from_numpy(random.standard_normal((400, 1)))
+    layout = Layout((5, 300, 1), fused=True, direct=True)
+    one = 8 * max(60, 2 * budget) ** 2
+    for room, pays in ((1, False), (100, True)):
+        objective = Relu(Data(X, y), layout, SquaredError(), memory_limit=room * one)
+        assert Search(Auto(), objective, budget).newton_pays is pays
+
+
+@pytest.mark.parametrize(("hidden", "outputs", "budget"), [((10,), 10, 10), ((6, 6), 6, 24)])
+def test_targets_that_are_explained_end_a_training(
+    hidden: tuple[int, ...], outputs: int, budget: int
+) -> None:
+    problem = planted(n=20_000, d=20, hidden=hidden, budget=budget, outputs=outputs, seed=3)
+    model = SparseMLPRegressor(budget, hidden, bias=False, max_iter=200, random_state=0)
+    model.fit(problem.X, problem.y)
+    assert model.status_.name == "recovered"
+    assert model.n_iter_ <= 50
+    assert model.nonzeros_ <= budget
+
+
+def test_targets_that_are_not_explained_are_trained_for_as_long_as_planned() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((600, 6)), random.standard_normal((600, 5))
+    model = SparseMLPRegressor(10, 8, max_iter=20, random_state=0).fit(X, y)
+    assert model.status_.name == "finished"
+    assert model.n_iter_ == 20

@@ -77,3 +77,16 @@ def test_no_more_neurons_than_there_are() -> None:
     objective = Relu(Data(X, y, dtype=torch.float64), layout, SquaredError())
     grown = grow(objective, nothing(objective), 30, GROW)
     assert grown.nonzeros <= layout.size
+
+
+@pytest.mark.parametrize("away", [0.0, 1.0])
+def test_a_neuron_is_grown_where_there_is_room_for_its_bias(away: float) -> None:
+    X = np.random.default_rng(0).standard_normal((200, 3)) + 1.0
+    y = torch.from_numpy(np.maximum(X[:, [1]] - away, 0))
+    layout = Layout((3, 2, 1), fused=True)
+    objective = Relu(Data(X, y, dtype=torch.float64), layout, SquaredError())
+    biases = layout.biases(0, torch.arange(2))
+    for room in (1, 2):
+        grown = grow(objective, nothing(objective), room, GROW)
+        assert grown.nonzeros <= room
+        assert bool(torch.isin(biases, grown.point.w.indices).any()) == (room == 2 and away > 0)

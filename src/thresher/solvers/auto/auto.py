@@ -17,16 +17,17 @@ import torch
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
+from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
 from thresher.solvers.auto.falling import Falling, within
 from thresher.solvers.auto.judge import Candidate
-from thresher.solvers.auto.newton import Fit, measured, shrink
+from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.small import Small
-from thresher.solvers.auto.subset import Subset, packed, subset_of
+from thresher.solvers.auto.subset import Subset, compact, packed, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import under
+from thresher.solvers.auto.wide import loss_of_constant
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
 
@@ -188,15 +189,26 @@ class Search:
     def newton_pays(self) -> bool:
         """Whether Newton's equations on a wide network are cheap enough to be solved again and again."""
         judge, wide = self.tuning.judge, self.tuning.wide
-        rows = min(self.objective.data.rows, max(judge.rows, judge.rows_each * self.budget))
         count = max(wide.least, wide.inflation * self.budget)
-        work = 2.0 * self.objective.layout.widths[-1] * count**2 * rows
+        work = 2.0 * self.objective.layout.widths[-1] * count**2 * self._searched
         few = self.objective.layout.widths[-1] <= judge.outputs
         # Of many rows with classes minibatches make more in the same time, the sooner without a committee.
         narrow = self.objective.data.columns <= self.tuning.committee.inputs
         plenty = judge.plenty * self.budget if narrow else judge.many
         scarce = self.objective.loss.quadratic or self.objective.data.amount < plenty
-        return few and scarce and work <= judge.work and self.budget <= judge.most
+        return few and scarce and work <= judge.work and self._solvable(count)
+
+    def _solvable(self, weights: float) -> bool:
+        """Whether the memory limit has room for Newton's equations of so many weights and their inputs."""
+        data, matrices = self.objective.data, self.tuning.newton.matrices
+        numbers = data.rows * min(data.columns, weights) + matrices * weights**2
+        return self.budget <= self.tuning.judge.most and 8 * numbers <= self.objective.memory_limit
+
+    @property
+    def _searched(self) -> int:
+        """Rows that candidates are searched on."""
+        judge = self.tuning.judge
+        return int(min(self.objective.data.rows, max(judge.rows, judge.rows_each * self.budget)))
 
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Search by Newton's method."""
@@ -224,28 +236,70 @@ class Search:
         """Train by minibatches under a falling budget, then remove the rest by Newton's method."""
         tuning = self.tuning.falling
         objective = under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
-        ends = objective.loss.quadratic and self.budget <= self.tuning.judge.most
-        last = min(objective.size, round(tuning.spare * self.budget)) if ends else self.budget
+        if known is None and (exact := (yield from self._explained(objective))) is not None:
+            return exact
+        wide = min(objective.size, round(tuning.spare * self.budget))
+        last = wide if objective.loss.quadratic and self._solvable(wide) else self.budget
+        falling = self._falling(objective, last)
+        start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
+        point = yield from self._trained(falling, start)
+        found = [(measured(objective, falling.cut(point, self.budget)), objective.alpha)]
+        if objective.loss.quadratic and self._solvable(last):
+            point = falling.cut(point, last).to(torch.float64)
+            used = compact(objective.to(torch.float64), point)
+            fit = shrink(used.part, measured(used.part, used.drop(point)), self.budget, self.tuning.newton)
+            found.append((Fit(used.lift(fit.point), fit.value), objective.alpha))
+            if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
+                found.append((self._unpenalised(used, fit.point), 0.0))
+        for number, (fit, alpha) in enumerate(found):
+            yield self._candidate(self._offered(fit, alpha, number))
+        return min(self.tried, key=lambda candidate: candidate.score)
+
+    def _explained(self, objective: Relu) -> Generator[Iterate, None, Candidate | None]:
+        """Train for a short while, and look for a network that explains the targets in what that leaves."""
+        tuning, newton = self.tuning.falling, self.tuning.newton
+        wide = min(objective.size, round(tuning.short_spare * self.budget))
+        may = objective.loss.quadratic and not self.solver.alpha and not self.solver.incremental
+        if not may or not self._solvable(wide) or tuning.short * self.solver.passes < 1:
+            return None
+        falling = self._falling(objective, wide, tuning.short)
+        point = yield from self._trained(falling, falling.start(self.seed))
+        if objective.value(point) > self.tuning.recover.almost * loss_of_constant(objective):
+            return None
+        point = falling.cut(point, wide).to(torch.float64)
+        used = compact(under(objective.to(torch.float64), 0.0), point)
+        some = some_rows(used.part, self._searched)
+        point = shrink(some, measured(some, used.drop(point)), self.budget, newton).point
+        fit = self._unpenalised(used, point)
+        return self._offered(fit, 0.0, 0) if fit.value <= self.tuning.judge.done else None
+
+    def _unpenalised(self, used: Subset, point: Point) -> Fit:
+        """Refit what nearly explains the targets: no penalty is to stand in the way of the last digit."""
+        bare, steps = under(used.part, 0.0), self.tuning.judge.exact_steps
+        fit = refit(bare, Fit(point, bare.value(point)), steps, self.tuning.newton, rough=False)
+        return Fit(used.lift(fit.point), fit.value)
+
+    def _falling(self, objective: Relu, last: int, share: float = 1.0) -> Falling:
+        tuning, passes = self.tuning.falling, self.solver.passes
         batch = tuning.batch(self.solver.batch_size, objective.data.rows)
-        falling = Falling(objective, last, self.solver.passes, batch, self.seed, tuning)
-        point = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
+        return Falling(objective, last, passes, batch, self.seed, tuning, share)
+
+    def _trained(self, falling: Falling, point: Point) -> Generator[Iterate, None, Point]:
+        """Train by minibatches, and tell how far it is after every pass."""
         for trained, passes in falling.run(point):
             point = trained
             self.passes += passes
             self.cut = partial(self._cut_training, falling, point)
             kept = point.w.nonzeros <= self.budget
-            loss = objective.value(point) if kept else math.nan
+            loss = falling.objective.value(point) if kept else math.nan
             yield self._iterate(self.subset.lift(point), loss, "training", kept=kept)
-        found = [measured(objective, falling.cut(point, self.budget))]
-        if ends:
-            exact = objective.to(torch.float64)
-            wide = measured(exact, falling.cut(point, last).to(torch.float64))
-            found.append(shrink(exact, wide, self.budget, self.tuning.newton))
-        one, alpha = torch.ones(1, dtype=torch.float64), objective.alpha * objective.data.amount
-        for number, fit in enumerate(found):
-            self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
-            yield self._candidate(self.tried[-1])
-        return min(self.tried, key=lambda candidate: candidate.score)
+        return point
+
+    def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:
+        """Make a candidate of a network that was trained on all rows, under a penalty beside their mean."""
+        one, alpha = torch.ones(1, dtype=torch.float64), alpha * self.objective.data.amount
+        self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
+        return self.tried[-1]
 
     def _cut_training(self, falling: Falling, point: Point) -> Fit:
         fit = measured(falling.objective, falling.cut(point, self.budget))

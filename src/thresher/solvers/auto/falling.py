@@ -25,6 +25,8 @@ from thresher.solvers.auto.wide import scattered_start
 
 # Stands for a gradient that has not been seen yet, so that magnitudes alone decide.
 NEVER = 1e-30
+# Numbers that a gradient takes for each row and neuron: its output, its delta with the slope and without.
+PER_NEURON = 3
 
 
 class Falling:
@@ -40,15 +42,24 @@ class Falling:
         Rows of a minibatch.
     seed : int
     tuning : FallingTuning
+    share : float
+        The share that is taken of those passes that pay.
     """
 
     def __init__(
-        self, objective: Relu, budget: int, passes: float, batch: int, seed: int, tuning: FallingTuning
+        self,
+        objective: Relu,
+        budget: int,
+        passes: float,
+        batch: int,
+        seed: int,
+        tuning: FallingTuning,
+        share: float = 1.0,
     ) -> None:
         self.objective, self.budget, self.batch, self.tuning = objective, budget, batch, tuning
         self.random = np.random.default_rng([seed, 3])
         batches = max(1, objective.data.rows // batch)
-        self.passes = max(1.0, min(passes, math.ceil(tuning.enough / batches)))
+        self.passes = max(1.0, share * min(passes, math.ceil(tuning.enough / batches)))
         steps = max(1, int(self.passes * batches))
         between = max(tuning.least_between, steps * tuning.moving // tuning.exchanges)
         # Short trainings exchange a few times as well.
@@ -141,9 +152,10 @@ class Falling:
 
     def _tried(self) -> Batch:
         """Read the rows on which new places prove themselves."""
-        data, tuning = self.objective.data, self.tuning
-        widest = max(data.row_numbers, *self.objective.layout.widths[1:])
-        count = min(data.rows, max(self.batch, min(tuning.tried, tuning.tried_numbers // widest)))
+        data = self.objective.data
+        numbers = data.row_numbers + PER_NEURON * sum(self.objective.layout.widths[1:])
+        fitting = self.objective.memory_limit // (2 * data.dtype.itemsize * numbers)
+        count = min(data.rows, max(self.batch, min(self.tuning.tried, fitting)))
         if count == data.rows:
             return data.batch(slice(0, data.rows))
         return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))

@@ -44,7 +44,7 @@ def grow(objective: Relu, fit: Fit, count: int, tuning: GrowTuning) -> Fit:
     view = _View(objective, fit.point)
     most = int(min(tuning.most, max(16, tuning.shortlist * count)))
     weights = [view.weights(block, most) for block in range(objective.layout.blocks)]
-    kinks = view.kinks(most, tuning)
+    kinks = view.kinks(most, count, tuning)
     columns = torch.cat([*(view.of_weights(part) for part, _ in weights), view.of_kinks(kinks[0])], 1)
     costs = torch.cat([*(torch.ones(gain.numel()) for _, gain in weights), view.cost_of(kinks[0])]).double()
     gains = torch.cat([*(gain for _, gain in weights), kinks[1]])
@@ -132,14 +132,15 @@ class _View:
             columns.append(torch.cat([fed[:, :inputs], ones], 1)[:, part.feature] * delta[:, part.neuron])
         return self._weighed(torch.stack(columns, 1))
 
-    def kinks(self, most: int, tuning: GrowTuning) -> tuple[Kinks, Tensor]:
+    def kinks(self, most: int, room: int, tuning: GrowTuning) -> tuple[Kinks, Tensor]:
         """Give the new neurons of one input that promise most, and what each alone would gain."""
         nothing = torch.zeros(0, dtype=torch.int64)
         if self.free == 0:
             return Kinks(nothing, nothing.double(), nothing.double(), nothing), nothing.double()
         X, share = self.batch.X, self.batch.share
-        # Without biases all kinks are at zero.
-        count = tuning.kinks if self.objective.layout.bias else 0
+        # Without biases all kinks are at zero, and where there is no room for one.
+        layout = self.objective.layout
+        count = tuning.kinks if layout.bias and room >= (2 if layout.fused else 3) else 0
         found, gains = [], []
         for output in range(self.slope.shape[1]):
             slope, bend = self.slope[:, output] * share, self.bend[:, output] * share
@@ -196,6 +197,8 @@ def _of_column(
     x: Tensor, slope: Tensor, bend: Tensor, share: Tensor, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:  # kinks, sides, gains
     """Give the gain of a kink at zero and at quantiles of a column, on either side, by cumulative sums."""
+    if count == 0 and not x.min() < 0 < x.max():
+        return x[:0], x[:0], x[:0]
     ordered, order = x.sort()
     shares = share[order].cumsum(0)
     # A little below, so that rounding does not decide where a level is met exactly.

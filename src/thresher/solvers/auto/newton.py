@@ -75,10 +75,8 @@ def _step(
     diagonal = H.diagonal().clone()
     floor = 1e-12 * float(diagonal.mean()) + 1e-300
     while damping <= tuning.most_damping:
-        damped = H.clone()
-        damped.diagonal().add_(damping * diagonal + floor)
-        triangle, failed = torch.linalg.cholesky_ex(damped)
-        if int(failed) == 0:
+        triangle, definite = _factored(H, damping * diagonal + floor)
+        if definite:
             step = torch.cholesky_solve(g[:, None], triangle)[:, 0]
             trial = running.at(running.values - step.to(running.values.dtype))
             lower = objective.value(trial)
@@ -119,10 +117,12 @@ def removal(
         `slack`, and no one of them by more than `each`.
     """
     inverse = inverse_of(H, ridge)
+    # Nobody else may hold it: a matrix less while the others are changed.
+    del H
     values, live, names = values.clone(), free.clone(), torch.arange(values.numel())
     # Every removal takes ``column column'`` off the inverse. That is written now and then: choosing needs
     # the diagonal, and one column at a time.
-    diagonal, columns = inverse.diagonal().clone(), torch.empty(DEFERRED, values.numel(), dtype=H.dtype)
+    diagonal, columns = inverse.diagonal().clone(), torch.empty(DEFERRED, values.numel(), dtype=inverse.dtype)
     removed: list[int] = []
     pending, spent = 0, 0.0
     while (len(removed) < count or slack > 0) and bool(live.any()):
@@ -141,9 +141,9 @@ def removal(
         live[least], pending = False, pending + 1
         removed.append(int(names[least]))
         if pending == DEFERRED:
-            kept = live | ~free
+            kept = (live | ~free).nonzero().flatten()
             left = columns[:, kept]
-            inverse = inverse[kept][:, kept].addmm_(left.T, left, alpha=-1)
+            inverse = inverse[kept[:, None], kept].addmm_(left.T, left, alpha=-1)
             values, diagonal, names = values[kept], inverse.diagonal().clone(), names[kept]
             free, live, columns, pending = free[kept], live[kept], torch.empty_like(left), 0
     return torch.tensor(removed, dtype=torch.int64)
@@ -156,19 +156,27 @@ def solve(H: Tensor, g: Tensor, ridge: float) -> Tensor:
 
 def inverse_of(H: Tensor, ridge: float) -> Tensor:
     """Invert a curvature, with a share `ridge` of its mean diagonal added."""
-    return torch.cholesky_inverse(_factor(H, ridge))
+    triangle = _factor(H, ridge)
+    return torch.cholesky_inverse(triangle, out=triangle)
 
 
 def _factor(H: Tensor, ridge: float) -> Tensor:
     """Factor a matrix, with as much added to its diagonal as that takes."""
     size = float(H.diagonal().mean())
     while True:
-        damped = H.clone()
-        damped.diagonal().add_(ridge * size + 1e-30)
-        triangle, failed = torch.linalg.cholesky_ex(damped)
-        if int(failed) == 0:
+        triangle, definite = _factored(H, ridge * size + 1e-30)
+        if definite:
             return triangle
         ridge *= 10
+
+
+def _factored(H: Tensor, added: Tensor | float) -> tuple[Tensor, bool]:
+    """Factor a symmetric matrix with something added to its diagonal; says whether that succeeded."""
+    # Column by column, LAPACK needs no copy of its own.
+    triangle, failed = H.clone().T, torch.zeros((), dtype=torch.int32)
+    triangle.diagonal().add_(added)
+    torch.linalg.cholesky_ex(triangle, out=(triangle, failed))
+    return triangle, int(failed) == 0
 
 
 def shrink(objective: Relu, fit: Fit, budget: int, tuning: NewtonTuning) -> Fit:
@@ -185,9 +193,9 @@ def cut(objective: Relu, fit: Fit, count: int, tuning: NewtonTuning) -> Fit:
     """Remove the weights beyond a number that cost least once the rest is refitted, which it is not here."""
     if fit.nonzeros <= count:
         return fit
-    H, _ = objective.curvature(fit.point, rough=True)
     free = ~brought_along(objective, fit.point.w.indices)
-    gone = removal(H, fit.point.w.values.double(), free, fit.nonzeros - count, tuning.ridge)
+    weights, ridge = fit.point.w.values.double(), tuning.ridge
+    gone = removal(objective.curvature(fit.point, rough=True)[0], weights, free, fit.nonzeros - count, ridge)
     stays = torch.ones(fit.nonzeros, dtype=torch.bool)
     stays[gone] = False
     return measured(objective, fit.point.keep(stays)) if gone.numel() else fit

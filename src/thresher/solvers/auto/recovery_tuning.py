@@ -29,6 +29,8 @@ class NewtonTuning:
     last: int = 10
     # Added to the curvature when weights are removed, as a share of its mean diagonal.
     ridge: float = 1e-6
+    # Matrices of the weights squared that are in memory at once: the curvature and what becomes of it.
+    matrices: int = 3
 
 
 @dataclass(frozen=True)

@@ -174,11 +174,13 @@ class FallingTuning:
     fewest: int = 40
     least_between: int = 20
     most_between: int = 100
-    # Rows, and numbers in those rows, whose gradient decides which places are tried.
+    # Rows whose gradient decides which places are tried, where they fit into half of the memory limit.
     tried: int = 4096
-    tried_numbers: int = 2**24
     # Steps after which more passes over the data no longer pay.
     enough: int = 24_000
+    # A short training comes first: its share of the passes, and the weights it ends with, in budgets.
+    short: float = 1 / 16
+    short_spare: float = 5.0
     # Which of the penalties it trains under, where the user leaves it open.
     alpha: int = 1
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
@@ -276,8 +278,7 @@ class JudgeTuning:
     # The score of a committee below which networks are looked for that explain the targets entirely; on exact
     # laws of a few terms it is a hundredth of this.
     explainable: float = 5e-4
-    # What recovery nearly found, scored on the rows it was fitted to, must score below this share of the best
-    # of the other ways.
+    # What recovery nearly found must score below this share of the best of the other ways.
     close: float = 0.5
     # Sizes that candidates are pruned down to, and sizes at which targets that count as explained are
     # searched once more: what needs 8 weights is hidden among 100.
@@ -304,9 +305,8 @@ class CleanTuning:
     least: float = 1e-20
     # What a weight that means nothing may gain by fitting rounding, in mean losses of one row.
     accident: float = 20.0
-    # Losses, in units of the target's variance, at which a fit is exact: what targets that were rounded to
-    # float32 leave at most. More is then tried: removals that the equations say raise twice the objective by
-    # so much.
+    # Losses, in units of the target's variance, at which a fit is exact: targets in float32 leave no more.
+    # More is then tried: removals that the equations say raise twice the objective by so much.
     exact: float = 1e-14
     bold: float = 1e-3
     # Neurons whose cosine is within this of 1, or of -1, may be one: tried in turn.

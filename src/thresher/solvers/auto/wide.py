@@ -102,11 +102,10 @@ def relevance(objective: Relu) -> Tensor:  # (inputs,)
 
     def each(batch: Batch) -> tuple[Tensor, ...]:
         slope = objective.slope(zero.expand(len(batch.X), -1).contiguous(), batch)
-        up, down = batch.X.clamp(min=0), batch.X.clamp(max=0)
-        sizes = (part.square().T @ batch.share for part in (up, down))
-        return up.T @ slope, down.T @ slope, *sizes
+        halves = (batch.X.clamp(**side) for side in ({"min": 0}, {"max": 0}))
+        return tuple(sums for half in halves for sums in (half.T @ slope, half.square().T @ batch.share))
 
-    up, down, up_size, down_size = objective.data.total(each)
+    up, up_size, down, down_size = objective.data.total(each)
     one = up.square().sum(1) / up_size.clamp(min=1e-300)
     two = down.square().sum(1) / down_size.clamp(min=1e-300)
     return torch.maximum(one, two)
