@@ -127,7 +127,7 @@ def test_folds_may_be_the_users_own(cv: Any, problem: Any) -> None:
 @pytest.mark.parametrize("rule", ["one_se", "best"])
 def test_one_split_is_enough(rule: str, problem: Any) -> None:
     rows = np.where(np.arange(300) < 200, -1, 0)
-    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=PredefinedSplit(rows), rule=rule, max_iter=20)
+    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=PredefinedSplit(rows), rule=rule, max_iter=5)
     model.set_params(random_state=0).fit(problem.X, problem.y)
     assert model.scores_.shape == (2, 1)
     # One score has no spread, so nothing but the best is within it.
@@ -138,10 +138,10 @@ def test_one_split_is_enough(rule: str, problem: Any) -> None:
 @cache
 def predicted_one_by_one(targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Give inputs, targets, and what is predicted of each row by a network of all others."""
-    problem = planted(n=9, d=3, hidden=1, budget=2, seed=1)
+    problem = planted(n=7, d=3, hidden=1, budget=2, seed=1)
     y = problem.y if targets == 1 else np.column_stack([problem.y, problem.X[:, 0] ** 2])
     left_out = [
-        SparseMLPRegressor(4, 2, max_iter=5, random_state=0)
+        SparseMLPRegressor(4, 2, max_iter=2, random_state=0)
         .fit(problem.X[kept], y[kept])
         .predict(problem.X[out])
         for kept, out in LeaveOneOut().split(problem.X)
@@ -153,9 +153,9 @@ def predicted_one_by_one(targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 @pytest.mark.parametrize("scoring", [None, "r2"])
 def test_one_row_left_out_is_scored_against_the_spread_of_all(targets: int, scoring: Any) -> None:
     X, y, predicted = predicted_one_by_one(targets)
-    model = SparseMLPRegressorCV([2, 4], 2, cv=LeaveOneOut(), scoring=scoring, max_iter=5, random_state=0)
+    model = SparseMLPRegressorCV([2, 4], 2, cv=LeaveOneOut(), scoring=scoring, max_iter=2, random_state=0)
     model.fit(X, y)
-    assert model.scores_.shape == (2, 9)
+    assert model.scores_.shape == (2, 7)
     assert model.mean_scores_[1] == pytest.approx(r2_score(y, predicted))
 
 

@@ -81,7 +81,7 @@ def test_one_budget_covers_all_layers(task: Any, solver: str, batch_size: int | 
 @may_be_constant
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 5, 7, 50, 10**6])
 def test_no_budget_is_exceeded(task: Any, budget: int) -> None:
-    model = fitted(task, budget=budget, max_iter=10)
+    model = fitted(task, budget=budget)
     assert_sound(model, budget)
     if budget == 10**6:
         assert f"covers all {model.network_.size:,} weights" in model.status_.advice
@@ -134,7 +134,7 @@ def test_the_support_is_what_predictions_depend_on(task: Any) -> None:
     ],
 )
 def test_inputs_that_are_always_zero_are_not_used(name: str) -> None:
-    model = fitted(TASKS[name], np.column_stack([np.zeros((ROWS, 10)), X, np.zeros((ROWS, 10))]), max_iter=60)
+    model = fitted(TASKS[name], np.column_stack([np.zeros((ROWS, 10)), X, np.zeros((ROWS, 10))]), max_iter=20)
     used = model.get_support()
     assert used[10:16].any()
     assert not used[:10].any()
@@ -328,7 +328,7 @@ def test_probabilities_follow_the_decision_function(hidden: Any, solver: str) ->
 
 def test_weights_of_classes_shift_predictions() -> None:
     counts = [
-        int((classifier(LABELS, class_weight={0: weight}, max_iter=60).predict(X) == 0).sum())
+        int((classifier(LABELS, class_weight={0: weight}, max_iter=20).predict(X) == 0).sum())
         for weight in (0.01, 100)
     ]
     assert counts[0] < counts[1]
