@@ -65,9 +65,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the wheel into a new environment, which borrows the dependencies from this one."""
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True, symlinks=True)
+    venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", "--no-deps", wheel, cwd=folder)
+    # The pip that is at hand installs into the new environment, which needs none of its own.
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "--quiet", "--no-deps", wheel, cwd=folder)
     (packages,) = folder.glob("lib/python*/site-packages")
     # Only the folder is added: links that it holds to sources elsewhere are not followed.
     (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")

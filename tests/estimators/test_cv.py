@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from thresher.solvers.auto.auto import Auto
 
 def small(kind: type) -> Any:
     """Make an estimator that is quick to fit."""
-    return kind([16], hidden=4, cv=2, max_iter=10, random_state=0)
+    return kind([16], hidden=4, cv=2, max_iter=2, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_the_smallest_within_one_standard_error_is_chosen(
 
 
 def test_the_same_seed_gives_the_same_path(problem: Any) -> None:
-    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=2, max_iter=20, random_state=3)
+    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=2, max_iter=5, random_state=3)
     one, two = (clone(model).fit(problem.X, problem.y) for _ in range(2))
     assert np.array_equal(one.scores_, two.scores_)
     assert one.network_.equals(two.network_)
@@ -100,7 +101,7 @@ def test_default_budgets_follow_rows_and_weights(problem: Any) -> None:
 
 def test_sparse_rows_give_the_same_path(problem: Any) -> None:
     X = np.where(np.abs(problem.X) > 0.5, problem.X, 0)
-    model = SparseMLPRegressorCV([3, 6], hidden=2, cv=2, max_iter=20, random_state=0)
+    model = SparseMLPRegressorCV([3, 6], hidden=2, cv=2, max_iter=5, random_state=0)
     dense, sparse = clone(model).fit(X, problem.y), clone(model).fit(scipy.sparse.csr_array(X), problem.y)
     assert sparse.scores_ == pytest.approx(dense.scores_, abs=1e-6)
 
@@ -108,7 +109,7 @@ def test_sparse_rows_give_the_same_path(problem: Any) -> None:
 def test_every_fit_is_told(problem: Any) -> None:
     told: list[dict[str, Any]] = []
     model = SparseMLPRegressorCV(
-        [2, 6], hidden=2, cv=2, rule="best", max_iter=20, random_state=0, callback=told.append
+        [2, 6], hidden=2, cv=2, rule="best", max_iter=5, random_state=0, callback=told.append
     )
     model.fit(problem.X, problem.y)
     folds = [(record["fold"], record["budget"]) for record in told]
@@ -126,7 +127,7 @@ def test_folds_may_be_the_users_own(cv: Any, problem: Any) -> None:
 @pytest.mark.parametrize("rule", ["one_se", "best"])
 def test_one_split_is_enough(rule: str, problem: Any) -> None:
     rows = np.where(np.arange(300) < 200, -1, 0)
-    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=PredefinedSplit(rows), rule=rule, max_iter=20)
+    model = SparseMLPRegressorCV([2, 6], hidden=2, cv=PredefinedSplit(rows), rule=rule, max_iter=5)
     model.set_params(random_state=0).fit(problem.X, problem.y)
     assert model.scores_.shape == (2, 1)
     # One score has no spread, so nothing but the best is within it.
@@ -134,21 +135,28 @@ def test_one_split_is_enough(rule: str, problem: Any) -> None:
     assert model.budget_ == model.best_budget_ == 6
 
 
-@pytest.mark.parametrize("targets", [1, 2])
-@pytest.mark.parametrize("scoring", [None, "r2"])
-def test_one_row_left_out_is_scored_against_the_spread_of_all(targets: int, scoring: Any) -> None:
-    problem = planted(n=14, d=3, hidden=1, budget=2, seed=1)
+@cache
+def predicted_one_by_one(targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Give inputs, targets, and what is predicted of each row by a network of all others."""
+    problem = planted(n=7, d=3, hidden=1, budget=2, seed=1)
     y = problem.y if targets == 1 else np.column_stack([problem.y, problem.X[:, 0] ** 2])
-    model = SparseMLPRegressorCV([2, 4], 2, cv=LeaveOneOut(), scoring=scoring, max_iter=5, random_state=0)
-    model.fit(problem.X, y)
-    assert model.scores_.shape == (2, 14)
     left_out = [
-        SparseMLPRegressor(4, 2, max_iter=5, random_state=0)
+        SparseMLPRegressor(4, 2, max_iter=2, random_state=0)
         .fit(problem.X[kept], y[kept])
         .predict(problem.X[out])
         for kept, out in LeaveOneOut().split(problem.X)
     ]
-    assert model.mean_scores_[1] == pytest.approx(r2_score(y, np.concatenate(left_out)))
+    return problem.X, y, np.concatenate(left_out)
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("scoring", [None, "r2"])
+def test_one_row_left_out_is_scored_against_the_spread_of_all(targets: int, scoring: Any) -> None:
+    X, y, predicted = predicted_one_by_one(targets)
+    model = SparseMLPRegressorCV([2, 4], 2, cv=LeaveOneOut(), scoring=scoring, max_iter=2, random_state=0)
+    model.fit(X, y)
+    assert model.scores_.shape == (2, 7)
+    assert model.mean_scores_[1] == pytest.approx(r2_score(y, predicted))
 
 
 def test_targets_that_do_not_vary_may_be_left_out_one_by_one() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections import defaultdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +20,30 @@ RESULTS = Path(__file__).parents[2] / "results"
 # Rounding depends on the machine and its threads: what is not exact may differ by this much, in dB or in
 # shares of test images.
 DECIBELS, SHARE = 1.0, 0.01
+MEASURED: dict[tuple[Any, ...], dict[str, Any]] = {}
+
+
+def measurement(outcome: Outcome) -> tuple[Any, ...]:
+    """Say what was measured: cells of several experiments may ask for the same."""
+    cell = outcome.cell
+    return experiment_named(cell.experiment).measure, cell.seed, json.dumps(cell.configuration)
 
 
 def quickest() -> list[Outcome]:
-    """Give the quickest finished cell of each experiment and method, leaving out what a clock stopped."""
-    found: dict[tuple[str, str | None], Outcome] = {}
+    """Give a finished cell of each experiment and method, leaving out what a clock stopped.
+
+    It is the quickest, but where two experiments ask for the same measurement, the quickest that both have:
+    it is made once for both.
+    """
+    cells: dict[tuple[Any, ...], dict[str, Outcome]] = defaultdict(dict)
     for path in sorted(RESULTS.glob("*/cells.jsonl")):
         for outcome in CellFile(path).read().values():
-            kind = outcome.cell.experiment, method_of(outcome.cell)
-            timed = outcome.result.get("status") == "callback"
-            better = kind not in found or outcome.seconds < found[kind].seconds
-            if outcome.status == "done" and not timed and better:
-                found[kind] = outcome
+            if outcome.status == "done" and outcome.result.get("status") != "callback":
+                cells[measurement(outcome)][outcome.cell.experiment] = outcome
+    found: dict[tuple[str, str | None], Outcome] = {}
+    for same in sorted(cells.values(), key=lambda s: (-len(s), min(o.seconds for o in s.values()))):
+        for outcome in same.values():
+            found.setdefault((outcome.cell.experiment, method_of(outcome.cell)), outcome)
     return list(found.values())
 
 
@@ -44,7 +59,10 @@ def test_a_stored_cell_comes_out_again(stored: Outcome) -> None:
         if stored.cell["data"] != "planted" and not os.environ.get("THRESHER_DATA"):
             pytest.skip("needs data files: set THRESHER_DATA to the folder that holds them")
         measure = partial(measure, folder=None)
-    again = measure(stored.cell)
+    what = measurement(stored)
+    if what not in MEASURED:
+        MEASURED[what] = measure(stored.cell)
+    again = MEASURED[what]
     name = "psnr" if "psnr" in stored.result else "score"
     before, now = stored.result[name], again[name]
     accuracy = name == "score" and stored.cell["data"] in ("binary", "digits")
