@@ -115,7 +115,6 @@ class Data:
         far = columns is not None and bool((np.abs(columns.origin) > FAR * columns.scale).any())
         self.near = not far or dtype is torch.float64
         self._copy: Tensor | None = None
-        self._whole: Batch | None = None
 
     def take(self, rows: np.ndarray) -> Data:
         """Give the data of some rows."""
@@ -125,7 +124,7 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        parts = [self._inputs(slice(start, stop))[:, features] for start, stop in self._spans(self.columns)]
+        parts = [batch.X[:, features] for batch in self.chunks(self.columns)]
         return Data(torch.cat(parts), self.targets, self.weight, None, self.dtype, self.memory_limit)
 
     def to(self, dtype: torch.dtype) -> Data:
@@ -167,12 +166,6 @@ class Data:
     def chunks(self, width: int) -> Iterator[Batch]:
         """Read all rows in their order, so many at a time that `width` numbers for each stay in cache."""
         size = self.chunk_rows(width)
-        if size >= self.rows and self._fits():
-            # The same object every time, so that who has seen it knows it again.
-            if self._whole is None:
-                self._whole = self.batch(slice(0, self.rows))
-            yield self._whole
-            return
         for start in range(0, self.rows, size):
             yield self.batch(slice(start, min(start + size, self.rows)))
 
@@ -194,11 +187,6 @@ class Data:
         for_results = max(LEAST_ROWS, CHUNK_NUMBERS // max(1, min(width, 4096)))
         for_inputs = max(LEAST_WIDE_ROWS, CHUNK_NUMBERS // self.row_numbers)
         return min(MOST_ROWS, for_results, for_inputs)
-
-    def _spans(self, width: int) -> Iterator[tuple[int, int]]:
-        size = self.chunk_rows(width)
-        for start in range(0, self.rows, size):
-            yield start, min(start + size, self.rows)
 
     @property
     def sparse(self) -> bool:

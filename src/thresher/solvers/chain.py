@@ -162,8 +162,10 @@ class _Run:
         for indices, values in lent.entries():
             self.sketch.add(indices, values)
         for layer in (0, 1):
-            for start, block in objective.layer_blocks(layer, fed[layer], deltas[layer]):
-                self.sketch.add(torch.arange(start, start + block.numel()), block.mul_(-self.size))
+            for first, columns, block in objective.layer_blocks(layer, fed[layer], deltas[layer]):
+                neurons = torch.arange(first, first + len(block))
+                places = objective.layout.position(layer, neurons[:, None], columns)
+                self.sketch.add(places.view(-1), block.mul_(-self.size).view(-1))
         kept = self._largest_estimates()
         gradient = self._gradient(kept, fed, deltas)
         return SparseVector(kept, w.at(kept) + lent.at(kept) - self.size * gradient, w.size)
