@@ -199,7 +199,7 @@ class Relu:
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.forward(batch.X)
-            J = light.jacobian(light.forward(batch.X.float()) if rough else run)
+            J = light.jacobian(light.forward(batch.X.to(torch.float32)) if rough else run)
             scaled = self.loss.scaled(run.output, batch.y, J) * batch.share.sqrt().to(J.dtype)[:, None, None]
             parts = scaled.permute(1, 2, 0)
             summed = _upper(parts[0])
