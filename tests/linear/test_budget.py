@@ -17,7 +17,6 @@ from thresher.linear.budget import (
     check_budget,
     constant,
     keep_largest,
-    keep_largest_of_blocks,
 )
 from thresher.linear.vector import SparseVector
 
@@ -83,7 +82,10 @@ def test_a_stream_of_blocks_gives_the_same_answer(
     vector = torch.tensor(values, dtype=dtype)
     blocks = [(start, vector[start : start + width]) for start in range(0, len(values), width)]
     random.shuffle(blocks)
-    streamed, at_once = keep_largest_of_blocks(blocks, budget, len(values)), keep_largest(vector, budget)
+    top = StreamingTop(budget, len(values))
+    for start, block in blocks:
+        top.offer(start, block)
+    streamed, at_once = top.result(), keep_largest(vector, budget)
     assert torch.equal(streamed.indices, at_once.indices)
     assert streamed.values.tolist() == at_once.values.tolist()
     assert streamed.size == at_once.size

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from thresher.objective import block as module
-from thresher.objective.block import Block
+from thresher.objective.block import DENSE_SIZE, Block
 from thresher.objective.layout import Layout
 
 ROWS, INPUTS, NEURONS = 9, 12, 5
@@ -57,9 +57,7 @@ KINDS = (
 def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Store matrices densely, or sparsely wherever not every place is held; products go pair by pair."""
     if request.param == "sparse":
-        monkeypatch.setattr(module, "DENSE_SIZE", 0)
         monkeypatch.setattr(module, "DENSE_SHARE", 0)
-        monkeypatch.setattr(module, "PAIR_NUMBERS", 3 * ROWS)
     return request.param
 
 
@@ -77,7 +75,7 @@ def test_products_are_those_of_the_dense_matrix(
         torch.randn(*shape, generator=generator, dtype=dtype)
         for shape in ((ROWS, INPUTS), (ROWS, NEURONS), (len(indices),), (len(indices),))
     )
-    block = Block(layout, 0, indices, first)
+    block = Block(layout, 0, indices, first, small=0 if storage == "sparse" else DENSE_SIZE)
     if storage == "sparse" and kind == "some":
         assert not block.dense
     # The second round has the values of another block on the same support.
@@ -94,6 +92,7 @@ def test_products_are_those_of_the_dense_matrix(
         each = (delta[:, :, None] * one[:, None, :]).reshape(ROWS, -1)[:, indices]
         close(rows, each.T)
     matrix, constants = written(layout, indices, first)
+    close(block.after_reading().forward(block.read(fed)), fed @ matrix + constants)
     close(block.forward(fed), fed @ matrix + constants)
     first.mul_(-2)
     close(block.forward(fed), -2 * (fed @ matrix + constants))

@@ -17,7 +17,6 @@ from thresher.objective.gates import (
     DenseRandom,
     Generators,
     SparseGenerators,
-    block_of,
     follow,
     one_sparse,
     sparse_random,
@@ -162,10 +161,13 @@ def test_a_pair_that_is_none_is_refused(pair: tuple[int, int]) -> None:
 
 def test_a_block_uses_no_more_features_than_its_neurons_do() -> None:
     entries = SparseVector(torch.tensor([1, 7, 9, 13]), torch.tensor([1.0, 2.0, 3.0, 4.0]), 16)
-    used, block = block_of(entries, features=4, start=1, stop=3, dtype=torch.float64)
+    generators = SparseGenerators(entries, features=4, neurons=4)
+    used, block = generators.columns(start=1, stop=3, dtype=torch.float64)
+    assert used is not None
     assert used.tolist() == [1, 3]
     assert block.tolist() == [[0.0, 3.0], [2.0, 0.0]]
-    used, block = block_of(entries, features=4, start=0, stop=0, dtype=torch.float64)
+    used, block = generators.columns(start=0, stop=0, dtype=torch.float64)
+    assert used is not None
     assert (used.numel(), block.shape) == (0, (0, 0))
 
 

@@ -132,7 +132,10 @@ def blocks_of(objective: Relu, point: Point, batch: Batch) -> Iterator[tuple[int
     running = objective.run(point)
     run = running.forward(batch.X)
     for number, fed, delta in running.deltas(run, objective.slope(run.output, batch)):
-        yield from objective.layer_blocks(number, fed, delta)
+        places = objective.layout.shapes[number][1]
+        for first, columns, block in objective.layer_blocks(number, fed, delta):
+            assert torch.equal(columns, torch.arange(places)), "dense rows have all columns"
+            yield objective.layout.offsets[number] + first * places, block.view(-1)
 
 
 @every_case

@@ -61,7 +61,7 @@ def test_rows_behave_like_a_dense_tensor(dtype: torch.dtype, indices: type) -> N
         close(rows[:, chosen], dense[:, chosen])
     close(rows[:, 2:7], dense[:, 2:7])
     assert rows[:, :COLUMNS] is rows
-    assert rows.float().dtype is torch.float32 and rows.double().dtype is torch.float64
+    assert rows.to(torch.float32).dtype is torch.float32 and rows.double().dtype is torch.float64
 
 
 @types

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -149,14 +149,6 @@ class StreamingTop:
         self._indices, self._values, self._held = [top.indices], [top.values], top.nonzeros
         if top.nonzeros == self.budget:
             self._floor = float(top.values.abs().min())
-
-
-def keep_largest_of_blocks(blocks: Iterable[tuple[int, Tensor]], budget: int, size: int) -> SparseVector:
-    """Keep the `budget` largest entries of a vector given as (start, block) pairs, in O(budget) memory."""
-    top = StreamingTop(budget, size)
-    for start, block in blocks:
-        top.offer(start, block)
-    return top.result()
 
 
 def check_budget(budget: object, size: int | None = None) -> int:

@@ -1,7 +1,8 @@
-"""Operators made from something at hand: a matrix that exists, and another operator with unit columns."""
+"""Operators made from columns at hand: of a matrix that exists, or of another operator, with norm 1."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,7 +14,40 @@ from thresher.linear.operator import Blocks, Operator, Restricted
 from thresher.linear.vector import SparseVector
 
 
-class MatrixOperator(Operator):
+class ByColumns(Operator):
+    """An operator whose columns can be had, some at a time."""
+
+    block: int
+    """Columns of a block."""
+
+    @abstractmethod
+    def columns(self, which: slice | Tensor) -> Tensor:  # (rows, columns)
+        """Give some columns."""
+
+    def forward(self, w: SparseVector) -> Tensor:
+        """Compute A w from the columns that w uses."""
+        output = torch.zeros(self.rows, dtype=self.dtype)
+        for start in range(0, w.nonzeros, self.block):
+            part = slice(start, start + self.block)
+            output += self.columns(w.indices[part]) @ w.values[part].to(self.dtype)
+        return output
+
+    def adjoint(self, residual: Tensor) -> Blocks:
+        """Compute A' r in blocks of columns."""
+        for start in range(0, self.size, self.block):
+            yield start, self.columns(slice(start, start + self.block)).T @ residual
+
+    def on_support(self, support: Tensor) -> Restricted:
+        """Hold the columns of a support."""
+        return DenseColumns(self.columns(support))
+
+    def column_norms(self) -> Blocks:
+        """Give the norm of every column."""
+        for start in range(0, self.size, self.block):
+            yield start, self.columns(slice(start, start + self.block)).norm(dim=0)
+
+
+class MatrixOperator(ByColumns):
     """A matrix that exists, for a user's own sensing matrix and as the truth in tests.
 
     Parameters
@@ -29,23 +63,9 @@ class MatrixOperator(Operator):
         self.dtype = matrix.dtype
         self.block = block or max(1, self.size)
 
-    def forward(self, w: SparseVector) -> Tensor:
-        """Compute A w."""
-        return self.matrix[:, w.indices] @ w.values.to(self.dtype)
-
-    def adjoint(self, residual: Tensor) -> Blocks:
-        """Compute A' r in blocks of columns."""
-        for start in range(0, self.size, self.block):
-            yield start, self.matrix[:, start : start + self.block].T @ residual
-
-    def on_support(self, support: Tensor) -> Restricted:
-        """Restrict to some columns."""
-        return DenseColumns(self.matrix[:, support])
-
-    def column_norms(self) -> Blocks:
-        """Give the norm of every column."""
-        for start in range(0, self.size, self.block):
-            yield start, self.matrix[:, start : start + self.block].norm(dim=0)
+    def columns(self, which: slice | Tensor) -> Tensor:
+        """Take some columns of the matrix."""
+        return self.matrix[:, which]
 
     def take(self, rows: np.ndarray) -> MatrixOperator:
         """Restrict to some rows."""

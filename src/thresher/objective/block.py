@@ -16,10 +16,9 @@ Fed = Tensor | SparseRows
 
 # ``delta * (seen > 0)`` in one go; a mask by itself takes several times as long.
 threshold_backward = torch.ops.aten.threshold_backward
-# A matrix is multiplied densely up to this size, or where it holds one number in so many.
-DENSE_SIZE, DENSE_SHARE = 2**18, 16
-# Numbers in the largest temporary array of a product over pairs.
-PAIR_NUMBERS = 2**22
+# A matrix is multiplied densely up to this size, since minibatches of few rows are; and where it holds one
+# number in so many: a dense product does a multiplication some eight times as fast as one through nonzeros.
+DENSE_SIZE, DENSE_SHARE = 2**18, 8
 
 
 class Block:
@@ -34,9 +33,13 @@ class Block:
         The positions that are held.
     values : tensor of shape (held,)
         The weights there. Products follow when they are changed in place.
+    small : int
+        The size up to which a matrix is multiplied densely, however few weights it holds.
     """
 
-    def __init__(self, layout: Layout, number: int, indices: Tensor, values: Tensor) -> None:
+    def __init__(
+        self, layout: Layout, number: int, indices: Tensor, values: Tensor, small: int = DENSE_SIZE
+    ) -> None:
         self.inputs, self.neurons = layout.inputs[number], layout.shapes[number][0]
         self.held, self.values = indices.numel(), values
         neuron, feature = layout.pairs(indices, number)
@@ -44,35 +47,27 @@ class Block:
         self.inside, self.outside = inside.nonzero().flatten(), (~inside).nonzero().flatten()
         self.neuron, self.feature = neuron[self.inside], feature[self.inside]
         self.biased = neuron[self.outside]
+        used, place = torch.unique(self.feature, return_inverse=True)
         # All columns after these are without weights.
-        self.last = int(self.feature.max()) + 1 if self.feature.numel() else 0
-        self.used: Tensor | None = None
-        self.place, self.width = self.feature, self.last
-        # Gathering most columns costs more than multiplying with all of them up to the last that is used.
-        if self._few_columns():
-            self.used, self.place = torch.unique(self.feature, return_inverse=True)
-            self.width = self.used.numel()
+        last = int(used[-1]) + 1 if used.numel() else 0
+        self.dense = used.numel() * self.neurons <= max(small, DENSE_SHARE * self.neuron.numel())
+        self.used: Tensor | None = used
+        self.place, self.width = place, used.numel()
+        if self.dense and 2 * used.numel() >= last:
+            # Gathering most columns costs more than multiplying with all of them up to the last.
+            self.used, self.place, self.width = None, self.feature, last
         # Weights of a neuron, where all hold equally many, in a grid of a row for each neuron.
         self.each = self.held // max(1, self.neurons) - int(self.outside.numel() > 0)
         self.full, self.own = self._in_a_grid(neuron, feature)
-        most = max(DENSE_SIZE, DENSE_SHARE * self.neuron.numel())
-        self.dense = self.full or self.width * self.neurons <= most
+        self.dense |= self.full
         self.matrix: Tensor | None = None
         if self.full or self.own:
             self._view(values)
         elif self.dense:
             self.flat = self.place * self.neurons + self.neuron
         else:
-            counts = torch.bincount(self.neuron, minlength=self.neurons)
-            self.starts = torch.cat([torch.zeros(1, dtype=torch.int64), counts.cumsum(0)])
-
-    def _few_columns(self) -> bool:
-        """Say whether most of the columns up to the last are without weights."""
-        if 2 * self.feature.numel() < self.last:
-            return True
-        used = torch.zeros(self.last, dtype=torch.bool)
-        used[self.feature] = True
-        return 2 * int(used.sum()) < self.last
+            self.flat = torch.stack([self.neuron, self.place])
+            self.pattern = self._pattern()
 
     def at(self, values: Tensor) -> Block:
         """Give the block of other values at the same positions."""
@@ -108,21 +103,30 @@ class Block:
 
     def read(self, fed: Fed) -> Tensor:  # (rows, width)
         """Take the columns that are used, dense."""
-        if isinstance(fed, Tensor):
-            return fed[:, : self.width] if self.used is None else fed.index_select(1, self.used)
+        if isinstance(fed, Tensor) and self.used is None:
+            return fed[:, : self.width]
+        if isinstance(fed, Tensor) and self.used is not None:
+            # Products through nonzeros go along columns, which are together in memory this way.
+            return fed.index_select(1, self.used) if self.dense else fed.T.index_select(0, self.used).T
         columns = fed[:, torch.arange(self.width) if self.used is None else self.used]
         assert isinstance(columns, Tensor)
         return columns
 
-    def forward(self, fed: Fed) -> Tensor:  # (rows, neurons)
-        """Multiply what the block is fed with the weights and add the biases."""
+    def after_reading(self) -> Block:
+        """Give the same block fed with what `read` gives, so that several products read once."""
+        other = copy(self)
+        other.used, other.inputs = None, self.width
+        return other
+
+    def forward(self, fed: Fed, out: Tensor | None = None) -> Tensor:  # (rows, neurons)
+        """Multiply what the block is fed with the weights and add the biases; `out` is memory to use."""
         biased, sparse = self.outside.numel() > 0, isinstance(fed, SparseRows)
         if self.full and biased and not sparse:
             bias = self.grid[:, -1].clone()
             if self.width == 0:
                 return bias.expand(len(fed), -1).clone()
             assert self.matrix is not None
-            return torch.addmm(bias, self.read(fed), self.matrix)
+            return torch.addmm(bias, self.read(fed), self.matrix, out=out)
         if self.own and not sparse:
             out = (self._parts(fed) * self.grid[:, : self.each]).sum(2)
             return out.add_(self.grid[:, -1]) if biased else out
@@ -131,9 +135,9 @@ class Block:
         elif self.width == 0:
             out = self.values.new_zeros(len(fed), self.neurons)
         elif self.dense:
-            out = self.read(fed) @ self._dense()
+            out = torch.mm(self.read(fed), self._dense(), out=out)
         else:
-            out = (self._sparse() @ self.read(fed).T).T
+            out = torch.mm(self._sparse(), self.read(fed).T, out=None if out is None else out.T).T
         if biased:
             out.index_add_(1, self.biased, self.values.index_select(0, self.outside).expand(len(fed), -1))
         return out
@@ -152,13 +156,20 @@ class Block:
         return self.matrix
 
     def _sparse(self) -> Tensor:
-        with warnings.catch_warnings():
-            # torch says once that its sparse matrices are young.
-            warnings.simplefilter("ignore", UserWarning)
-            self.matrix = torch.sparse_csr_tensor(
-                self.starts, self.place, self._weights(), (self.neurons, self.width), check_invariants=False
-            )
+        shape = self.neurons, self.width
+        self.matrix = torch.sparse_coo_tensor(
+            self.flat, self._weights(), shape, is_coalesced=True, check_invariants=False
+        )
         return self.matrix
+
+    def _pattern(self) -> Tensor:
+        """Give a sparse matrix of zeros, which says where derivatives are wanted."""
+        starts = torch.searchsorted(self.neuron, torch.arange(self.neurons + 1))
+        zeros, shape = torch.zeros(self.place.numel(), dtype=self.values.dtype), (self.neurons, self.width)
+        with warnings.catch_warnings():
+            # torch says once that this layout is young; the one operation that needs it is tested.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.sparse_csr_tensor(starts, self.place, zeros, shape, check_invariants=False)
 
     def _weights(self) -> Tensor:
         """Give the values that are no biases."""
@@ -193,12 +204,7 @@ class Block:
         columns = self.read(fed)
         if self.dense:
             return (columns.T @ delta).view(-1).index_select(0, self.flat)
-        inner = torch.empty(self.inside.numel(), dtype=delta.dtype)
-        step = max(1, PAIR_NUMBERS // delta.shape[0])
-        for first in range(0, inner.numel(), step):
-            part = slice(first, first + step)
-            inner[part] = (columns[:, self.place[part]] * delta[:, self.neuron[part]]).sum(0)
-        return inner
+        return torch.sparse.sampled_addmm(self.pattern, delta.T, columns).values()
 
     def derivatives(self, fed: Tensor, delta: Tensor, out: Tensor) -> None:
         """Write the derivative at every weight held for each row by itself, (held, rows).
@@ -223,8 +229,7 @@ class Block:
         if self.own:
             out = (delta[:, :, None] * self.grid[:, : self.each]).view(len(delta), -1)
         else:
-            turned = self.matrix.T if self.dense else self.matrix.to_sparse_coo().T
-            out = delta @ turned if self.dense else (turned @ delta.T).T
+            out = delta @ self.matrix.T if self.dense else (self.matrix.T @ delta.T).T
         if self.width == self.inputs:
             return out
         whole = torch.zeros(delta.shape[0], self.inputs, dtype=delta.dtype)

@@ -120,7 +120,6 @@ class Data:
         far = columns is not None and bool((np.abs(columns.origin) > FAR * columns.scale).any())
         self.near = not far or dtype is torch.float64
         self._copy: Tensor | None = None
-        self._whole: Batch | None = None
 
     def take(self, rows: np.ndarray) -> Data:
         """Give the data of some rows."""
@@ -180,12 +179,6 @@ class Data:
         A chunk holds until the next is read, which may be converted into the same memory.
         """
         size = self.chunk_rows(width)
-        if size >= self.rows and self._fits():
-            # The same object every time, so that who has seen it knows it again.
-            if self._whole is None:
-                self._whole = self.batch(slice(0, self.rows))
-            yield self._whole
-            return
         out = None if self.sparse or self._fits() else pages(size, self.columns, dtype=self.dtype)
         for start in range(0, self.rows, size):
             yield self.batch(slice(start, min(start + size, self.rows)), out)

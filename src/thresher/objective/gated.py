@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -11,12 +13,16 @@ from torch import Tensor
 from thresher.errors import MemoryLimitError, ParameterError
 from thresher.linear.operator import Blocks, Operator, Slope
 from thresher.linear.vector import SparseVector
+from thresher.objective.block import Block
 from thresher.objective.data import Data
 from thresher.objective.gates import Generators, SparseGenerators, follow
-from thresher.objective.products import Features, Scratch, pages, pairs
-from thresher.objective.restricted import Activations, GatedRestricted
+from thresher.objective.layout import Layout
+from thresher.objective.restricted import GatedRestricted, Scratch
 
 MEMORY_LIMIT = 64 * 2**20
+
+Product = Callable[[Tensor, Tensor], Tensor]
+"""(rows, columns), memory -> what some neurons make of them, (rows, neurons)."""
 
 
 class GatedOperator(Operator):
@@ -54,8 +60,7 @@ class GatedOperator(Operator):
     ) -> None:
         self.data, self.generators, self.bias = data, generators, bias
         self.rows, self.dtype = data.rows, data.dtype
-        self.seen = Features(data.columns, bias, data.dtype)
-        self.features, self.neurons = self.seen.count, generators.neurons
+        self.features, self.neurons = data.columns + int(bias), generators.neurons
         if generators.features != self.features:
             raise ParameterError(
                 f"the generators have {generators.features} features, but the data has {data.columns} columns"
@@ -63,7 +68,6 @@ class GatedOperator(Operator):
             )
         self.size = self.features * self.neurons
         self.signs = torch.ones(self.neurons, dtype=self.dtype) if signs is None else signs.to(self.dtype)
-        self.negative = bool((self.signs < 0).any())
         self.memory_limit = memory_limit
         number = self.dtype.itemsize
         each = number * (self.features + 3 * data.chunk_rows(self.neurons))
@@ -101,34 +105,30 @@ class GatedOperator(Operator):
     def _with(self, data: Data, generators: Generators, signs: Tensor) -> GatedOperator:
         return GatedOperator(data, generators, bias=self.bias, signs=signs, memory_limit=self.memory_limit)
 
-    def signed(self, neuron: Tensor, values: Tensor) -> Tensor:
-        """Multiply values that belong to some neurons, along the first axis, with the neurons' signs."""
-        if not self.negative:
-            return values
-        signs = self.signs[neuron].to(values.dtype)
-        return values * signs.view(-1, *[1] * (values.ndim - 1))
+    def products(self, places: Tensor, values: Tensor) -> tuple[Tensor, Block]:
+        """Give the neurons of weights at ascending places, and the products with these weights."""
+        live, neuron = torch.unique(places // self.features, return_inverse=True)
+        layout = Layout((self.data.columns, live.numel(), 1), self.bias, fused=True)
+        return live, Block(layout, 0, neuron * self.features + places % self.features, values, small=0)
 
-    def activations(self, neurons: Tensor, scratch: Scratch) -> Activations:
-        """Prepare ``X h_i`` for those of some neurons, ascending, that have a generator."""
+    def activations(self, neurons: Tensor, scratch: Scratch) -> tuple[Tensor, Product]:
+        """Give those of some neurons, ascending, that have a generator, and their ``X h_i``.
+
+        Dense generators are drawn into scratch memory: they are there until others are.
+        """
         if isinstance(self.generators, SparseGenerators):
             entries = self.generators.entries
             chosen = torch.isin(entries.indices // self.features, neurons)
-            flat, values = entries.indices[chosen], entries.values[chosen].to(self.dtype)
-            neurons, neuron = torch.unique(flat // self.features, return_inverse=True)
-            few = pairs(self.seen, neuron, flat % self.features, neurons.numel())
-            held = few.weights(values)
-            return Activations(neurons, lambda chunk, out: few.multiply(held, few.read(chunk, scratch), out))
-        weights = scratch("generators", neurons.numel(), self.features).zero_()
-        for rows, few in zip(weights.split(16), neurons.split(16), strict=True):
+            live, block = self.products(entries.indices[chosen], entries.values[chosen].to(self.dtype))
+            return live, block.forward
+        drawn = scratch("generators", self.features, neurons.numel()).zero_()
+        for part, few in zip(drawn.split(16, 1), neurons.split(16), strict=True):
             used, columns = self.generators.pick(few, self.dtype)
-            rows[:, slice(None) if used is None else used] = columns.T
-        return Activations(neurons, lambda chunk, out: self.seen.multiply(weights, chunk, out))
+            part[slice(None) if used is None else used] = columns
+        inner, bias = drawn[: self.data.columns], drawn[self.data.columns :].sum(0)
+        return neurons, lambda chunk, out: torch.addmm(bias, chunk, inner, out=out)
 
-    def chunks(self, width: int) -> Iterator[tuple[int, int, Tensor]]:
-        """Read the rows a chunk at a time, so many that `width` numbers for each stay in cache."""
-        return self.read(self.data.chunk_rows(width))
-
-    def read(self, size: int) -> Iterator[tuple[int, int, Tensor]]:
+    def chunks(self, size: int) -> Iterator[tuple[int, int, Tensor]]:
         """Read the rows `size` at a time: (start, stop, tensor of shape (stop - start, columns)).
 
         A chunk is there until the next one is read.
@@ -145,29 +145,19 @@ class GatedOperator(Operator):
 
     def forward(self, w: SparseVector) -> Tensor:
         """Compute ``sum_i s_i D_i X w_i`` over the neurons that have weights."""
-        if not (self.fits_whole and self.generators.follows(w)):
-            # Sparse generators are cheaper to multiply with once more than to hold gates for.
-            sparse = isinstance(self.generators, SparseGenerators)
-            return self.on_support(w.indices, cache=not sparse).forward(w.values.to(self.dtype))
-        scratch = Scratch(self.dtype)
-        activations = self.activations(torch.arange(self.neurons), scratch)
-        read = self._reader(w, activations)
-        output = torch.empty(self.rows, dtype=self.dtype)
-        for first, last, chunk in self.chunks(activations.count):
-            raw = activations.product(chunk, scratch("raw", activations.count, last - first))
-            read(chunk, raw, output[first:last])
-        return output
+        return self.on_support(w.indices).forward(w.values.to(self.dtype))
 
     def adjoint(self, residual: Tensor) -> Blocks:
         """Compute ``X' (gates * r)`` for one block of neurons after another."""
-        scratch = Scratch(self.dtype)
+        size, scratch = self.data.chunk_rows(self.neurons), Scratch(self.dtype)
         for neurons in self.blocks():
-            activations = self.activations(neurons, scratch)
-            out = pages(activations.count, self.features, dtype=self.dtype)
-            for first, last, chunk in self.chunks(self.neurons):
-                raw = activations.product(chunk, scratch("raw", activations.count, last - first))
-                self.seen.accumulate(out, chunk, raw.gt_(0).mul_(residual[first:last]))
-            block = self._spread(self._turned(out, activations), activations, neurons)
+            gated, product = self.activations(neurons, scratch)
+            out = pages(gated.numel(), self.features, dtype=self.dtype)
+            for first, last, chunk in self.chunks(size):
+                raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
+                self._add(out, chunk, raw.gt_(0).mul_(residual[first:last, None]))
+            out.mul_(self.signs[gated, None])
+            block = self._spread(out, gated, neurons)
             del out
             yield int(neurons[0]) * self.features, block
             del block
@@ -176,70 +166,73 @@ class GatedOperator(Operator):
         """Compute the output and the gradient in one pass where the whole gradient fits into memory."""
         if not self.fits_whole:
             return super().sweep(w, slope)
-        scratch, neurons = Scratch(self.dtype), torch.arange(self.neurons)
-        activations = self.activations(neurons, scratch)
-        read = self._reader(w, activations)
+        neurons, scratch = torch.arange(self.neurons), Scratch(self.dtype)
+        gated, product = self.activations(neurons, scratch)
+        read = self._reader(w, gated)
         output = torch.empty(self.rows, dtype=self.dtype)
-        out = torch.zeros(activations.count, self.features, dtype=self.dtype)
-        for first, last, chunk in self.chunks(activations.count):
-            raw = activations.product(chunk, scratch("raw", activations.count, last - first))
-            read(chunk, raw, output[first:last])
-            gated = raw.gt_(0).mul_(slope(output[first:last], first, last))
-            self.seen.accumulate(out, chunk, gated)
-        gradient = self._spread(self._turned(out, activations), activations, neurons)
-        return output, iter([(0, gradient)])
+        out = torch.zeros(gated.numel(), self.features, dtype=self.dtype)
+        for first, last, chunk in self.chunks(self.data.chunk_rows(gated.numel())):
+            raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
+            output[first:last] = read(chunk, raw)
+            self._add(out, chunk, raw.gt_(0).mul_(slope(output[first:last], first, last)[:, None]))
+        return output, iter([(0, self._spread(out.mul_(self.signs[gated, None]), gated, neurons))])
 
-    def _turned(self, out: Tensor, activations: Activations) -> Tensor:
-        """Give the sums of neurons that are subtracted their sign, in place."""
-        return out.mul_(self.signs[activations.neurons][:, None]) if self.negative else out
+    def _add(self, out: Tensor, chunk: Tensor, numbers: Tensor) -> None:
+        """Add ``numbers' [chunk | 1]`` to `out`, (neurons, features); numbers are (rows, neurons)."""
+        out[:, : self.data.columns].addmm_(numbers.T, chunk)
+        if self.bias:
+            out[:, -1] += numbers.sum(0)
 
-    def _spread(self, out: Tensor, activations: Activations, neurons: Tensor) -> Tensor:
+    def _spread(self, out: Tensor, gated: Tensor, neurons: Tensor) -> Tensor:
         """Give every neuron of a block its place: those without a generator have no gradient."""
-        if activations.count == neurons.numel():
+        if gated.numel() == neurons.numel():
             return out.view(-1)
         whole = pages(neurons.numel(), self.features, dtype=self.dtype)
-        return whole.index_copy_(0, activations.neurons - neurons[0], out).view(-1)
+        return whole.index_copy_(0, gated - neurons[0], out).view(-1)
 
-    def _reader(self, w: SparseVector, activations: Activations) -> Reader:
+    def _reader(self, w: SparseVector, gated: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
         """Prepare the output of w on a chunk from its activations; may clip them, keeps their signs > 0."""
-        neuron, feature = w.indices // self.features, w.indices % self.features
+        neuron = w.indices // self.features
         if self.generators.follows(w):
             # What the neurons add up before their gates is there already: one product less.
             enters = torch.zeros(self.neurons, dtype=self.dtype)
             enters[neuron] = self.signs[neuron]
-            enters = enters[activations.neurons]
-            return lambda chunk, raw, out: torch.mv(raw.relu_().T, enters, out=out)
-        gated = torch.isin(neuron, activations.neurons)
-        neuron, feature = neuron[gated], feature[gated]
-        live, place = torch.unique(neuron, return_inverse=True)
-        chosen = pairs(self.seen, place, feature, live.numel())
-        weights = chosen.weights(self.signed(neuron, w.values[gated].to(self.dtype)))
-        rows = torch.searchsorted(activations.neurons, live)
-        scratch = Scratch(self.dtype)
+            enters = enters[gated]
+            return lambda chunk, raw: torch.mv(raw.relu_(), enters)
+        chosen = torch.isin(neuron, gated)
+        live, block = self.products(w.indices[chosen], w.values[chosen].to(self.dtype))
+        place, signs, scratch = torch.searchsorted(gated, live), self.signs[live], Scratch(self.dtype)
 
-        def read(chunk: Tensor, raw: Tensor, out: Tensor) -> Tensor:
-            shape = live.numel(), chunk.shape[0]
-            product = chosen.multiply(weights, chosen.read(chunk, scratch), scratch("product", *shape))
-            gates = torch.index_select(raw, 0, rows, out=scratch("gates", *shape)).gt_(0)
-            return torch.sum(product.mul_(gates), 0, out=out)
+        def read(chunk: Tensor, raw: Tensor) -> Tensor:
+            product = block.forward(chunk, scratch("product", len(chunk), live.numel()))
+            gates = torch.index_select(raw.T, 0, place, out=scratch("gates", *product.shape).T).T
+            return torch.mv(product.mul_(gates.gt_(0)), signs)
 
         return read
 
-    def on_support(self, support: Tensor, cache: bool = True) -> GatedRestricted:
+    def on_support(self, support: Tensor) -> GatedRestricted:
         """Restrict to some weights; their gates are held where they fit into memory."""
-        return GatedRestricted(self, support, cache)
+        return GatedRestricted(self, support)
 
     def column_norms(self) -> Blocks:
         """Give the norm of every column ``D_i X_j``."""
         scratch = Scratch(self.dtype)
         for neurons in self.blocks():
-            activations = self.activations(neurons, scratch)
-            out = torch.zeros(activations.count, self.features, dtype=self.dtype)
-            for first, last, chunk in self.chunks(self.neurons):
-                raw = activations.product(chunk, scratch("raw", activations.count, last - first))
-                self.seen.accumulate(out, chunk.square(), raw.gt_(0))
-            yield int(neurons[0]) * self.features, self._spread(out.sqrt_(), activations, neurons)
+            gated, product = self.activations(neurons, scratch)
+            out = torch.zeros(gated.numel(), self.features, dtype=self.dtype)
+            for _, _, chunk in self.chunks(self.data.chunk_rows(self.neurons)):
+                raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
+                self._add(out, chunk.square(), raw.gt_(0))
+            yield int(neurons[0]) * self.features, self._spread(out.sqrt_(), gated, neurons)
 
 
-Reader = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""(chunk, activations, out) -> out, of shape (rows,)."""
+def pages(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Make a tensor of zeros in memory of its own, which goes back to the system as soon as it is let go.
+
+    Memory from the heap may stay: once something small has settled in a large gap, the next large tensor no
+    longer fits, and the heap grows.
+    """
+    numbers = math.prod(shape)
+    if numbers == 0:
+        return torch.zeros(shape, dtype=dtype)
+    return torch.frombuffer(mmap.mmap(-1, numbers * dtype.itemsize), dtype=dtype).view(shape)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
+from thresher.objective.sparse import places_among
 
 
 class Generators(ABC):
@@ -27,19 +28,19 @@ class Generators(ABC):
 
     @abstractmethod
     def pick(self, neurons: Tensor, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
-        """Give the generators of some neurons, ascending, as `columns` does."""
-
-    @abstractmethod
-    def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
-        """Give the generators of neurons `start` to `stop`.
+        """Give the generators of some neurons, ascending.
 
         Returns
         -------
         features : int64 tensor of shape (k,), or None for all
             The features these generators use.
-        values : tensor of shape (k, stop - start)
+        values : tensor of shape (k, len(neurons))
             Their entries on those features.
         """
+
+    def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[Tensor | None, Tensor]:
+        """Give the generators of neurons `start` to `stop`, as `pick` does."""
+        return self.pick(torch.arange(start, stop), dtype)
 
     def follows(self, w: SparseVector) -> bool:
         """Say whether w uses some neurons, and the generator of each is its weights in w.
@@ -60,10 +61,6 @@ class DenseRandom(Generators):
     neurons: int
     seed: int = 0
 
-    def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[None, Tensor]:
-        """Draw the generators of neurons `start` to `stop`."""
-        return self.pick(torch.arange(start, stop), dtype)
-
     def pick(self, neurons: Tensor, dtype: torch.dtype) -> tuple[None, Tensor]:
         """Draw the generators of some neurons."""
         block = np.empty((neurons.numel(), self.features), dtype=np.float32)
@@ -80,18 +77,13 @@ class SparseGenerators(Generators):
     features: int
     neurons: int
 
-    def columns(self, start: int, stop: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Give the generators of neurons `start` to `stop` on the features they use."""
-        return block_of(self.entries, self.features, start, stop, dtype)
-
     def pick(self, neurons: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """Give the generators of some neurons on the features they use."""
-        neuron = self.entries.indices // self.features
-        place = torch.searchsorted(neurons, neuron).clamp_(max=max(0, neurons.numel() - 1))
-        chosen = neurons[place] == neuron if neurons.numel() else torch.zeros_like(neuron, dtype=torch.bool)
-        flat = place[chosen] * self.features + self.entries.indices[chosen] % self.features
-        few = SparseVector(flat, self.entries.values[chosen], neurons.numel() * self.features)
-        return block_of(few, self.features, 0, neurons.numel(), dtype)
+        place, chosen = places_among(neurons, self.entries.indices // self.features)
+        used, feature = torch.unique(self.entries.indices[chosen] % self.features, return_inverse=True)
+        block = torch.zeros(used.numel(), neurons.numel(), dtype=dtype)
+        block[feature, place[chosen]] = self.entries.values[chosen].to(dtype)
+        return used, block
 
     def follows(self, w: SparseVector) -> bool:
         """Compare the generators of the neurons that w uses with w."""
@@ -100,19 +92,6 @@ class SparseGenerators(Generators):
         chosen = used[entries.indices // self.features]
         same = torch.equal(entries.indices[chosen], w.indices)
         return w.nonzeros > 0 and same and bool((entries.values[chosen] == w.values).all())
-
-
-def block_of(
-    entries: SparseVector, features: int, start: int, stop: int, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """Write the columns of neurons `start` to `stop` as a dense block over the features they use."""
-    bounds = torch.tensor([start * features, stop * features])
-    first, last = torch.searchsorted(entries.indices, bounds).tolist()
-    flat, values = entries.indices[first:last], entries.values[first:last]
-    used, place = torch.unique(flat % features, return_inverse=True)
-    block = torch.zeros(used.numel(), stop - start, dtype=dtype)
-    block[place, flat // features - start] = values.to(dtype)
-    return used, block
 
 
 def sparse_random(features: int, neurons: int, nonzeros: int, seed: int = 0) -> SparseGenerators:

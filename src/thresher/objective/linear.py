@@ -143,19 +143,13 @@ class RestrictedLinear:
     whole: Linear
     columns: Restricted
 
-    def gradient(self, output: Tensor, values: Tensor) -> Tensor:
-        """Give the gradient with respect to the values, from the output that belongs to them."""
-        return self._penalised(self.columns.adjoint(self.whole.slope(output)), values)
-
     def model(self, values: Tensor, times: int) -> Quadratic:
         """Give the second-order model at some values, to be asked for `times` products or fewer."""
         output, gradient = self.columns.sweep(values, self.whole.slope)
-        return Quadratic(
-            self.whole.measure(output, values),
-            self._penalised(gradient, values),
-            self.columns.normal(times, self.whole.curvature(output)),
-            self.whole.alpha,
-        )
+        if self.whole.alpha:
+            gradient = gradient + self.whole.alpha * values
+        normal = self.columns.normal(times, self.whole.curvature(output))
+        return Quadratic(gradient, normal, self.whole.alpha)
 
     def bend(self, direction: Tensor, output: Tensor) -> float:
         """Give ``d' H d`` for the Hessian H at the output that a direction d on the support meets."""
@@ -163,19 +157,15 @@ class RestrictedLinear:
         squares = (moved.square() * self.whole.curvature(output)).double().sum()
         return float(squares) + self.whole.alpha * float(direction.double().square().sum())
 
-    def _penalised(self, gradient: Tensor, values: Tensor) -> Tensor:
-        return gradient + self.whole.alpha * values if self.whole.alpha else gradient
-
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """``value + g'd + d'Hd / 2``, exact where the loss is quadratic.
+    """The change ``g'd + d'Hd / 2`` of the objective, exact where the loss is quadratic.
 
     Everything is relative to where the model was made, so that nothing is lost to cancellation when the
     fit is nearly perfect.
     """
 
-    value: float
     gradient: Tensor
     normal: Callable[[Tensor], Tensor]
     alpha: float

@@ -35,7 +35,7 @@ class Loss(Protocol):
     """The word a user asks for it by."""
     link: ClassVar[str]
     """What turns outputs into predictions: "identity", "logistic", "softmax" or "log" (prediction = exp)."""
-    quadratic: ClassVar[bool]
+    quadratic: ClassVar[bool] = False
     """Whether the second-order model is exact."""
 
     def value(self, output: Tensor, y: Tensor) -> Tensor:  # (rows,)
@@ -68,12 +68,12 @@ class Loss(Protocol):
         ...
 
     def check(self, y: np.ndarray) -> None:  # (rows,) or (rows, outputs)
-        """Refuse targets that the loss is not made for, in a sentence."""
-        ...
+        """Refuse targets that the loss is not made for, in a sentence; by default none."""
+        return None
 
 
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(Loss):
     """Half the squared error, ``1/2 (output - y)^2``."""
 
     name: ClassVar[str] = "squared"
@@ -96,12 +96,9 @@ class SquaredError:
         """Give the mean."""
         return _mean(y, share)
 
-    def check(self, y: np.ndarray) -> None:
-        """Accept any number."""
-
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(Loss):
     """Half the squared error of small residuals; beyond a threshold it grows as their size only.
 
     Parameters
@@ -119,7 +116,6 @@ class Huber:
 
     name: ClassVar[str] = "huber"
     link: ClassVar[str] = "identity"
-    quadratic: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         given: Any = self.threshold
@@ -157,15 +153,12 @@ class Huber:
             constant = (weight * y).sum(0) / weight.sum(0)
         return constant
 
-    def check(self, y: np.ndarray) -> None:
-        """Accept any number."""
-
     def _weight(self, residual: Tensor) -> Tensor:
         return self.threshold / residual.abs().clamp_(min=self.threshold)
 
 
 @dataclass(frozen=True)
-class Poisson:
+class Poisson(Loss):
     """Minus the log-likelihood of counts whose mean is exp(output), up to a constant: exp(output) - y output.
 
     (Counts need not be whole: rates and amounts with zeros will do.)
@@ -173,7 +166,6 @@ class Poisson:
 
     name: ClassVar[str] = "poisson"
     link: ClassVar[str] = "log"
-    quadratic: ClassVar[bool] = False
 
     def value(self, output: Tensor, y: Tensor) -> Tensor:
         """Give exp(output) - y output."""
@@ -214,12 +206,11 @@ class Poisson:
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Loss):
     """Minus the log-likelihood of labels 0 and 1 whose log-odds are the output."""
 
     name: ClassVar[str] = "logistic"
     link: ClassVar[str] = "logistic"
-    quadratic: ClassVar[bool] = False
 
     def value(self, output: Tensor, y: Tensor) -> Tensor:
         """Give log(1 + exp(output)) - y output."""
@@ -249,7 +240,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(Loss):
     """Minus the log-likelihood of one class of several, whose probabilities are the softmax of the outputs.
 
     Targets are codes 0, 1, ... as int64 of shape (rows, 1), since a column for each class would multiply
@@ -266,7 +257,6 @@ class CrossEntropy:
 
     name: ClassVar[str] = "cross-entropy"
     link: ClassVar[str] = "softmax"
-    quadratic: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         given: Any = self.classes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -32,12 +32,6 @@ def _upper(J: Tensor) -> Tensor:
         part = slice(first, first + GRAM_BLOCK)
         torch.mm(J[part], J[first:].T, out=out[part, first:])
     return out
-
-
-def _within(held: Tensor, start: int, count: int) -> Tensor:
-    """Give the positions among ascending ones that lie in a stretch."""
-    first, last = torch.searchsorted(held, torch.tensor([start, start + count])).tolist()
-    return held[first:last]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +111,7 @@ class Relu:
         running = at if isinstance(at, Running) else self.run(at)
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
-            output = running.remembered(batch.X).output
+            output = running.forward(batch.X).output
             return (self.loss.value(output, batch.y) @ batch.share.double(),)
 
         (total,) = self.data.total(each, self._width)
@@ -152,67 +146,51 @@ class Relu:
         loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else None
         return loss, running.gradient(run, self.slope(run.output, batch))
 
-    def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor]]:
-        """Give the derivatives at every place of one layer, in blocks (position, entries).
+    def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Give the derivatives of one layer, in blocks (first neuron, columns, entries).
 
-        They follow from what the layer is fed and its neurons' deltas. Blocks are no larger than the memory
-        limit allows.
+        They follow from what the layer is fed and its neurons' deltas. Entries have a row for each neuron and
+        a column for each of the layer's columns, its biases the last: all of them, or those that sparse rows
+        hold, since all others are zero. Blocks are no larger than the memory limit allows.
         """
-        neurons, places = self.layout.shapes[number]
-        inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
-        if places == 0:
-            return
-        step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * places)))
-        for first in range(0, neurons, step):
-            last = min(first + step, neurons)
-            block = torch.empty(last - first, places, dtype=delta.dtype)
-            if inputs and isinstance(fed, SparseRows):
-                block[:, :inputs] = (fed.T @ delta[:, first:last]).T
-            elif inputs:
-                assert isinstance(fed, Tensor)
-                torch.mm(delta[:, first:last].T, fed[:, :inputs], out=block[:, :inputs])
+        (neurons, places), inputs = self.layout.shapes[number], self.layout.inputs[number]
+        columns = torch.arange(places)
+        if isinstance(fed, SparseRows):
+            present, fed = fed.compacted()
+            columns = torch.cat([present, columns[inputs:]])
+        count = columns.numel()
+        inside = count - (places - inputs)
+        step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * max(1, count))))
+        for first in range(0, neurons if count else 0, step):
+            part = delta[:, first : first + step]
+            block = torch.empty(part.shape[1], count, dtype=delta.dtype)
+            if isinstance(fed, SparseRows):
+                block[:, :inside] = (fed.T @ part.contiguous()).T
+            elif inside:
+                torch.mm(part.T, fed[:, :inside], out=block[:, :inside])
             if places > inputs:
-                block[:, -1] = delta[:, first:last].sum(0)
-            yield offset + first * places, block.view(-1)
+                block[:, -1] = part.sum(0)
+            yield first, columns, block
 
     def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
         """Give the `count` largest derivatives over a batch at places where nothing is held."""
-        top, running = StreamingTop(count, self.size), self.run(point)
+        top, running, layout = StreamingTop(count, self.size), self.run(point), self.layout
         run = running.forward(batch.X)
         for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
-            rows = cast(Fed, fed)
-            if isinstance(rows, SparseRows):
-                self._offer_sparse(top, number, rows, delta, point.w.indices)
-                continue
-            for start, block in self.layer_blocks(number, fed, delta):
-                block[_within(point.w.indices, start, block.numel()) - start] = 0
-                top.offer(start, block)
+            neuron, feature = layout.pairs(point.w.indices[running.slices[number]], number)
+            for first, columns, block in self.layer_blocks(number, fed, delta):
+                here = (neuron >= first) & (neuron < first + len(block))
+                place, found = places_among(columns, feature[here])
+                block[(neuron[here] - first)[found], place[found]] = 0
+
+                def positions(
+                    at: Tensor, first: int = first, columns: Tensor = columns, number: int = number
+                ) -> Tensor:
+                    row, column = at // columns.numel(), at % columns.numel()
+                    return layout.position(number, first + row, columns[column])
+
+                top.offer_at(positions, block.view(-1))
         return top.result()
-
-    def _offer_sparse(
-        self, top: StreamingTop, number: int, rows: SparseRows, delta: Tensor, held: Tensor
-    ) -> None:
-        """Show the derivatives of a layer that reads sparse rows: of columns that are there, and biases."""
-        neurons, places = self.layout.shapes[number]
-        inputs, offset = self.layout.inputs[number], self.layout.offsets[number]
-        present, there = rows.compacted()
-        step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * (present.numel() + 1))))
-        # The last row is that of biases.
-        columns = torch.cat([present, torch.tensor([inputs])])
-        for first in range(0, neurons, step):
-            part = delta[:, first : first + step].contiguous()
-            width = part.shape[1]
-            block = torch.cat([there.T @ part, part.sum(0, keepdim=True)])
-            if places == inputs:
-                block[-1] = 0
-            own = _within(held, offset + first * places, width * places) - offset
-            place, found = places_among(columns, own % places)
-            block[place[found], (own // places - first)[found]] = 0
-
-            def positions(at: Tensor, first: int = first, width: int = width) -> Tensor:
-                return offset + (first + at % width) * places + columns[at // width]
-
-            top.offer_at(positions, block.view(-1))
 
     def curvature(self, at: Point | Running, rough: bool = False) -> tuple[Tensor, Tensor]:
         """Give the matrix of second derivatives and the gradient on the support, both in float64.
@@ -226,8 +204,8 @@ class Relu:
         light = self.run(running.point.to(torch.float32)) if rough else running
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
-            run = running.remembered(batch.X)
-            J = light.jacobian(light.forward(batch.X.float()) if rough else run)
+            run = running.forward(batch.X)
+            J = light.jacobian(light.forward(batch.X.to(torch.float32)) if rough else run)
             J = self.loss.scaled(run.output, batch.y, J).mul_(batch.share.sqrt().to(J.dtype)[:, None, None])
             parts = J.permute(1, 2, 0)
             summed = _upper(parts[0])
@@ -244,47 +222,43 @@ class Relu:
             g += penalty * running.values.double()
         return H, g
 
+    def _on_inputs(self, indices: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+        """Give the weights that read inputs: the block of the biases beside them, places, neurons, inputs."""
+        layout = self.layout
+        for block, biases in ((0, 0), (layout.layers, layout.layers - 1))[: 1 + layout.direct]:
+            part = layout.split(indices)[block]
+            neuron, feature = layout.pairs(indices[part], block)
+            inside = (feature < layout.inputs[block]).nonzero().flatten()
+            yield biases, part.start + inside, neuron[inside], feature[inside]
+
     def closed(self, indices: Tensor) -> Tensor:
         """Add the biases that positions bring along in raw units: ascending positions again."""
-        layout = self.layout
+        layout, moved = self.layout, self.moved
         if not layout.bias:
             return indices
-        parts, wanted = layout.split(indices), [indices]
-        if self.centred:
-            wanted.append(layout.output_biases)
-        moved = self.moved
+        wanted = [indices, layout.output_biases] if self.centred else [indices]
         if moved is not None:
-            for block in (0, layout.layers) if layout.direct else (0,):
-                neuron, feature = layout.pairs(indices[parts[block]], block)
-                inside = feature < layout.inputs[block]
-                using = neuron[inside][moved[feature[inside]]].unique()
-                wanted.append(layout.biases(0 if block == 0 else layout.layers - 1, using))
+            for biases, _, neuron, feature in self._on_inputs(indices):
+                wanted.append(layout.biases(biases, neuron[moved[feature]].unique()))
         return torch.cat(wanted).unique()
 
     def raw_biases(self, point: Point) -> tuple[Tensor, Tensor]:
         """Give the places of biases that origins bring along, and the values that are zero in raw units."""
         layout, w = self.layout, point.w
-        outputs = layout.widths[-1]
-        at_zero = torch.zeros(outputs, dtype=torch.float64)
+        if not layout.bias:
+            return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
+        zeros = {
+            block: torch.zeros(layout.shapes[block][0], dtype=torch.float64)
+            for block in (0, layout.layers - 1)
+        }
         if self.middle is not None:
-            at_zero -= self.middle.double()
-        places, values = [], []
+            zeros[layout.layers - 1] -= self.middle.double()
         if self.origins is not None:
-            parts = layout.split(w.indices)
-            for block in (0, layout.layers) if layout.direct else (0,):
-                neuron, feature = layout.pairs(w.indices[parts[block]], block)
-                inside = feature < layout.inputs[block]
-                term = w.values[parts[block]][inside].double() * self.origins.double()[feature[inside]]
-                summed = torch.zeros(layout.shapes[block][0], dtype=torch.float64)
-                summed.index_add_(0, neuron[inside], term)
-                if block:
-                    at_zero += summed
-                else:
-                    places.append(layout.biases(0, torch.arange(layout.widths[1])))
-                    values.append(summed)
-        places.append(layout.output_biases)
-        values.append(at_zero[: layout.output_biases.numel()])
-        at, zero = torch.cat(places), torch.cat(values)
+            for biases, place, neuron, feature in self._on_inputs(w.indices):
+                term = w.values[place].double() * self.origins.double()[feature]
+                zeros[biases].index_add_(0, neuron, term)
+        at = torch.cat([layout.biases(block, torch.arange(len(zero))) for block, zero in zeros.items()])
+        zero = torch.cat(list(zeros.values()))
         held = torch.isin(at, w.indices) & (zero != 0)
         return at[held], zero[held]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,85 +10,82 @@ from torch import Tensor
 
 from thresher.linear.operator import Restricted, Slope
 from thresher.objective.gates import SparseGenerators
-from thresher.objective.products import Scratch, pairs
 
 if TYPE_CHECKING:
-    from thresher.objective.gated import GatedOperator
-
-Product = Callable[[Tensor, Tensor], Tensor]
-"""(chunk, out) -> out, of shape (neurons, rows)."""
+    from thresher.objective.gated import GatedOperator, Product
 
 
-@dataclass(frozen=True, eq=False)
-class Activations:
-    """``X h_i`` for some neurons."""
+class Scratch:
+    """Memory that is used again for every chunk: fresh memory costs more than the arithmetic done in it."""
 
-    neurons: Tensor  # ascending
-    product: Product
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self._held: dict[str, Tensor] = {}
 
-    @property
-    def count(self) -> int:
-        """How many neurons."""
-        return self.neurons.numel()
+    def __call__(self, name: str, rows: int, neurons: int) -> Tensor:  # (rows, neurons)
+        """Give the memory of that name, with whatever is in it; the rows of one neuron are together."""
+        if name not in self._held or self._held[name].numel() < rows * neurons:
+            self._held[name] = torch.empty(rows * neurons, dtype=self.dtype)
+        return self._held[name][: rows * neurons].view(neurons, rows).T
 
 
 class GatedRestricted(Restricted):
     """The columns of a support: pairs of live neurons and used features."""
 
-    def __init__(self, operator: GatedOperator, support: Tensor, cache: bool) -> None:
-        self.operator, self.support = operator, support
-        self.rows, self.size = operator.rows, support.numel()
-        self.live, neuron = torch.unique(support // operator.features, return_inverse=True)
-        self.pairs = pairs(operator.seen, neuron, support % operator.features, self.live.numel())
+    def __init__(self, operator: GatedOperator, support: Tensor) -> None:
+        self.operator, self.rows, self.size = operator, operator.rows, support.numel()
+        nothing = torch.zeros(self.size, dtype=operator.dtype)
+        self.live, self.block = operator.products(support, nothing)
+        self.signs = operator.signs[self.live]
+        self.signs_of_weights = operator.signs[support // operator.features]
+        # The gates of a chunk are held as bytes once they are known; what does not fit is computed again
+        # every time. (Bytes of type int8 become floats ten times as fast as those of type bool.)
+        self._fits = self.rows * self.live.numel() <= operator.memory_limit // 2
+        self._held: list[Tensor] = []
         self.scratch = Scratch(operator.dtype)
-        # A gate is held as one byte once it is known; what does not fit is computed again every time. (Bytes
-        # of type int8 become floats ten times as fast as those of type bool.)
-        fits = cache and self.rows * self.live.numel() <= operator.memory_limit // 2
-        self._held = torch.empty(self.live.numel(), self.rows, dtype=torch.int8) if fits else None
-        self._known = 0
-        self._sparse: Activations | None = None
+        self._sparse: tuple[Tensor, Product] | None = None
         if isinstance(operator.generators, SparseGenerators):
-            self._sparse = operator.activations(self.live, Scratch(operator.dtype))
-        elif self._held is not None:
-            self._draw_gates(self._held)
+            self._sparse = operator.activations(self.live, self.scratch)
+        elif self._fits:
+            self._held = self._drawn_gates()
 
-    def _drawn(self) -> Iterator[tuple[slice, Activations]]:
-        """Draw dense generators for a block of live neurons after another."""
-        for first in range(0, self.live.numel(), self.operator.block):
-            part = slice(first, first + self.operator.block)
-            yield part, self.operator.activations(self.live[part], self.scratch)
+    def _chunks(self) -> Iterator[tuple[int, int, int, Tensor]]:
+        """Read the rows in chunks, which are numbered."""
+        chunks = self.operator.chunks(self.operator.data.chunk_rows(self.live.numel()))
+        return ((number, *chunk) for number, chunk in enumerate(chunks))
 
-    def _draw_gates(self, gates: Tensor) -> None:
+    def _activations(self) -> Iterator[tuple[Tensor, Product]]:
+        """Give ``X h_i`` for some live neurons after others; dense generators are drawn anew."""
+        if self._sparse is not None:
+            yield self._sparse
+            return
+        for neurons in self.live.split(self.operator.block):
+            yield self.operator.activations(neurons, self.scratch)
+
+    def _drawn_gates(self) -> list[Tensor]:
         """Compute all gates of dense generators, each of which is drawn only once."""
-        for part, activations in self._drawn():
-            for first, last, chunk in self._chunks():
-                raw = self.scratch("gates", activations.count, last - first)
-                gates[part, first:last] = activations.product(chunk, raw).gt_(0)
-        self._known = self.rows
+        held: list[list[Tensor]] = []
+        for neurons, product in self._activations():
+            held.append([])
+            for *_, chunk in self._chunks():
+                raw = product(chunk, self.scratch("raw", len(chunk), neurons.numel()))
+                held[-1].append((raw.T > 0).to(torch.int8))
+        return [torch.cat(parts).T for parts in zip(*held, strict=True)]
 
-    def _chunks(self) -> Iterator[tuple[int, int, Tensor]]:
-        return self.operator.chunks(self.live.numel())
-
-    def _signed(self, values: Tensor) -> Tensor:
-        return self.operator.signed(self.support // self.operator.features, values)
-
-    def _gates(self, first: int, last: int, chunk: Tensor) -> Tensor:  # (live, rows)
+    def _gates(self, number: int, chunk: Tensor) -> Tensor:  # (rows, live)
         """Give the gates of a chunk as numbers 0 and 1, in memory that may be written to."""
-        gates = self.scratch("gates", self.live.numel(), last - first)
-        if self._held is not None and last <= self._known:
-            return gates.copy_(self._held[:, first:last])
-        if self._sparse is None:
-            for part, activations in self._drawn():
-                activations.product(chunk, gates[part])
-        elif self._sparse.count == self.live.numel():
-            self._sparse.product(chunk, gates)
+        gates = self.scratch("gates", len(chunk), self.live.numel())
+        if number < len(self._held):
+            return gates.copy_(self._held[number])
+        if self._sparse is not None and self._sparse[0].numel() == self.live.numel():
+            gates = self._sparse[1](chunk, gates).gt_(0)
         else:
-            raw = self._sparse.product(chunk, self.scratch("raw", self._sparse.count, last - first))
-            gates.zero_().index_copy_(0, torch.searchsorted(self.live, self._sparse.neurons), raw)
-        gates.gt_(0)
-        if self._held is not None and first <= self._known:
-            self._held[:, first:last] = gates
-            self._known = last
+            gates.zero_()
+            for neurons, product in self._activations():
+                raw = product(chunk, self.scratch("raw", len(chunk), neurons.numel()))
+                gates.T.index_copy_(0, torch.searchsorted(self.live, neurons), raw.gt_(0).T)
+        if self._fits and number == len(self._held):
+            self._held.append(gates.T.to(torch.int8).T)
         return gates
 
     def forward(self, values: Tensor) -> Tensor:
@@ -107,22 +103,31 @@ class GatedRestricted(Restricted):
     def _pass(self, values: Tensor | None, slope: Slope | None) -> tuple[Tensor, Tensor]:
         """Go through the data once: forward where there are values, back where there is a slope."""
         output = torch.zeros(self.rows, dtype=self.operator.dtype)
+        total = torch.zeros(self.size, dtype=self.operator.dtype)
         if self.size == 0:
-            return output, torch.zeros(0, dtype=self.operator.dtype)
-        weights = None if values is None else self.pairs.weights(self._signed(values))
-        total = self.pairs.zeros() if slope is not None else None
-        for first, last, chunk in self._chunks():
-            part, gates = self.pairs.read(chunk, self.scratch), self._gates(first, last, chunk)
-            if weights is not None:
-                product = self.pairs.multiply(weights, part, self.scratch("product", *gates.shape))
-                torch.sum(product.mul_(gates), 0, out=output[first:last])
-            if slope is not None and total is not None:
-                self.pairs.add(total, part, gates.mul_(slope(output[first:last], first, last)))
-        return output, output if total is None else self._signed(self.pairs.take(total))
+            return output, total
+        block, part = self.block.after_reading(), torch.empty_like(total)
+        if values is not None:
+            block = block.at(values)
+        for number, first, last, chunk in self._chunks():
+            columns, gates = self.block.read(chunk), self._gates(number, chunk)
+            if values is not None:
+                product = block.forward(columns, self.scratch("product", *gates.shape))
+                torch.mv(product.mul_(gates), self.signs, out=output[first:last])
+            if slope is not None:
+                delta = gates.mul_(slope(output[first:last], first, last)[:, None])
+                block.gradient(columns, delta, part)
+                total += part
+        return output, total.mul_(self.signs_of_weights)
 
     def work(self) -> float:
-        """Estimate the multiplications in one forward and one adjoint: products, and passes over gates."""
-        return self.rows * (self.pairs.work() + 30.0 * self.live.numel())
+        """Estimate the multiplications in one forward and one adjoint, for each neuron's gates among them.
+
+        Reading a number costs some sixty multiplications of a dense product, a pair by itself some ten.
+        """
+        block, neurons = self.block, self.live.numel()
+        pairs = 2.0 * block.width * neurons if block.dense else 10.0 * self.size
+        return self.rows * (60.0 * block.width + pairs + 30.0 * neurons)
 
     def gram_work(self) -> float:
         """Estimate the multiplications in the Gram matrix, whose columns have to be put together first."""
@@ -130,11 +135,11 @@ class GatedRestricted(Restricted):
 
     def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
         """Write A_S out a chunk of rows at a time."""
-        operator, used = self.operator, self.pairs.used
-        size = max(64, min(operator.data.chunk_rows(1), 2 * 2**20 // max(1, self.size)))
-        for first, last, chunk in operator.read(size):
-            part = operator.seen.transposed(chunk, used, self.scratch("part", used.numel(), last - first))
-            opened = self.scratch("opened", self.size, last - first)
-            gates = torch.index_select(self._gates(first, last, chunk), 0, self.pairs.neuron, out=opened)
-            columns = torch.index_select(part, 0, self.pairs.place).mul_(gates)
-            yield first, last, self._signed(columns).T
+        size = max(64, 2 * 2**20 // max(1, self.size))
+        for number, first, _, chunk in self._chunks():
+            gates = self._gates(number, chunk).mul_(self.signs)
+            for start in range(0, len(chunk), size):
+                part = self.block.read(chunk[start : start + size]).T.contiguous()
+                columns = torch.empty(self.size, part.shape[1], dtype=self.operator.dtype)
+                self.block.derivatives(part, gates[start : start + size].T.contiguous(), columns)
+                yield first + start, first + start + part.shape[1], columns.T

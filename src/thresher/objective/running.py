@@ -14,9 +14,6 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.block import Block, Fed, threshold_backward
 from thresher.objective.layout import Layout
 
-# Numbers of a forward pass that may be kept for a backward pass.
-REMEMBERED = 2**20
-
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -28,6 +25,12 @@ class Point:
     def keep(self, chosen: Tensor) -> Point:
         """Hold some of the weights only; `chosen` is a mask or ascending places among those held."""
         return replace(self, w=SparseVector(self.w.indices[chosen], self.w.values[chosen], self.w.size))
+
+    def without(self, places: Tensor) -> Point:
+        """Let go of weights at some places among those held."""
+        stays = torch.ones(self.w.nonzeros, dtype=torch.bool)
+        stays[places] = False
+        return self.keep(stays)
 
     def with_values(self, values: Tensor) -> Point:
         """Give the weights other values."""
@@ -60,7 +63,6 @@ class Running:
     def __init__(self, layout: Layout, point: Point, absolute: bool = False) -> None:
         self.layout, self.absolute = layout, absolute
         self.point, self.values, self.signs = point, point.w.values, point.signs
-        self.seen: tuple[Fed, Pass] | None = None
         self.penalised = ~layout.is_bias(point.w.indices)
         self.slices = layout.split(point.w.indices)
         self.blocks = [
@@ -71,7 +73,7 @@ class Running:
     def at(self, values: Tensor) -> Running:
         """Give the network of other values on the same support."""
         other = copy(self)
-        other.point, other.values, other.seen = self.point.with_values(values), values, None
+        other.point, other.values = self.point.with_values(values), values
         other.blocks = [block.at(values[part]) for block, part in zip(self.blocks, self.slices, strict=True)]
         return other
 
@@ -97,15 +99,6 @@ class Running:
         if self.layout.direct and self.blocks[layers].held:
             output += self.blocks[layers].forward(X)
         return Pass(fed, slopes, output)
-
-    def remembered(self, X: Fed) -> Pass:
-        """Run some rows through the network, unless they are the last that were: values stay as they are."""
-        if self.seen is not None and self.seen[0] is X:
-            return self.seen[1]
-        run = self.forward(X)
-        if len(X) * sum(self.layout.widths) <= REMEMBERED:
-            self.seen = X, run
-        return run
 
     def deltas(self, run: Pass, slope: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Give each block, what it was fed, and the derivatives with respect to its neurons' sums."""

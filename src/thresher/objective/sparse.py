@@ -47,10 +47,6 @@ class SparseRows:
             return self
         return SparseRows(self.matrix.astype(np.float64 if dtype is torch.float64 else np.float32))
 
-    def float(self) -> SparseRows:
-        """Give the same rows in float32."""
-        return self.to(torch.float32)
-
     def double(self) -> SparseRows:
         """Give the same rows in float64."""
         return self.to(torch.float64)

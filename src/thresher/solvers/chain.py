@@ -31,6 +31,7 @@ from thresher.objective.data import Batch
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
+from thresher.objective.sparse import places_among
 from thresher.solvers.loop import DIVERGED, OPTIONS, Iterate, Needs, Start, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
@@ -162,8 +163,10 @@ class _Run:
         for indices, values in lent.entries():
             self.sketch.add(indices, values)
         for layer in (0, 1):
-            for start, block in objective.layer_blocks(layer, fed[layer], deltas[layer]):
-                self.sketch.add(torch.arange(start, start + block.numel()), block.mul_(-self.size))
+            for first, columns, block in objective.layer_blocks(layer, fed[layer], deltas[layer]):
+                neurons = torch.arange(first, first + len(block))
+                places = objective.layout.position(layer, neurons[:, None], columns)
+                self.sketch.add(places.view(-1), block.mul_(-self.size).view(-1))
         kept = self._largest_estimates()
         gradient = self._gradient(kept, fed, deltas)
         return SparseVector(kept, w.at(kept) + lent.at(kept) - self.size * gradient, w.size)
@@ -197,51 +200,46 @@ class _Lent:
         first, second = held.blocks
         return cls(held, _empty(first.neuron, first.neurons), _empty(second.feature, second.inputs))
 
-    def _rows(self) -> Iterator[tuple[int, Tensor]]:
-        block = self.held.blocks[0]
-        for neuron in self.inner:
-            yield neuron, _draw(neuron, block.inputs, block.inputs * block.neurons, self.held.values.dtype)
-
-    def _columns(self) -> Iterator[tuple[int, Tensor]]:
-        block = self.held.blocks[1]
-        for neuron in self.outer:
-            yield neuron, _draw(neuron, block.neurons, block.inputs * block.neurons, self.held.values.dtype)
+    def _drawn(self, layer: int) -> Iterator[tuple[int, Tensor]]:
+        """Give the neurons that are lent weights of a layer, and these."""
+        block = self.held.blocks[layer]
+        count, size = (block.neurons if layer else block.inputs), block.inputs * block.neurons
+        for neuron in self.outer if layer else self.inner:
+            yield neuron, _draw(neuron, count, size, self.held.values.dtype)
 
     def forward(self, X: Tensor) -> list[Tensor]:
         """Give what both layers are fed, and the output."""
         first, second = self.held.blocks
         summed = first.forward(X)
-        for neuron, lent in self._rows():
+        for neuron, lent in self._drawn(0):
             summed[:, neuron] += X @ lent
         hidden = summed.relu_()
         output = second.forward(hidden)
-        for neuron, lent in self._columns():
+        for neuron, lent in self._drawn(1):
             output += hidden[:, [neuron]] * lent
         return [X, hidden, output]
 
     def deltas(self, fed: list[Tensor], slope: Tensor) -> list[Tensor]:
         """Give the derivatives with respect to the sums of both layers."""
         delta = self.held.blocks[1].back(slope)
-        for neuron, lent in self._columns():
+        for neuron, lent in self._drawn(1):
             delta[:, neuron] += slope @ lent
         return [threshold_backward(delta, fed[1], 0), slope]
 
     def entries(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the places of what is lent, and its values."""
         layout = self.held.layout
-        for neuron, lent in self._rows():
+        for neuron, lent in self._drawn(0):
             yield neuron * layout.shapes[0][1] + torch.arange(lent.numel()), lent
-        for neuron, lent in self._columns():
+        for neuron, lent in self._drawn(1):
             yield layout.offsets[1] + neuron + layout.shapes[1][1] * torch.arange(lent.numel()), lent
 
     def at(self, kept: Tensor) -> Tensor:
         """Read what is lent at some places, ascending."""
         out = torch.zeros(kept.numel(), dtype=self.held.values.dtype)
         for indices, values in self.entries():
-            place = torch.searchsorted(kept, indices).clamp_(max=max(0, kept.numel() - 1))
-            if kept.numel():
-                found = kept[place] == indices
-                out[place[found]] = values[found]
+            place, found = places_among(kept, indices)
+            out[place[found]] = values[found]
         return out
 
 

@@ -87,7 +87,8 @@ class IHT:
             follows = w.nonzeros > 0
             operator = own if follows else operator
         schedule = self.schedule or constant(budget)
-        carry = _Carry(objective, operator, budget, schedule, self._batches(operator.rows))
+        size = min(self.batch_size or operator.rows, operator.rows)
+        carry = _Carry(objective, operator, budget, schedule, size, self.seed)
         return self._iterate(w, carry.evaluated(w), follows, {})
 
     def step(self, iterate: Iterate) -> Iterate:
@@ -154,24 +155,12 @@ class IHT:
     def _update_gates(self, carry: _Carry, w: SparseVector) -> tuple[_Carry, bool]:
         """Let the gates follow the weights every k-th step, once the first pass is over."""
         every, done = self.update_gates_every, carry.step
-        first = carry.first_pass if self.fixed_first_pass else 1
+        # One pass and one step: two steps where a step is a pass.
+        first = carry.steps_of_a_pass + 1 if self.fixed_first_pass else 1
         if every is None or done < first or (done - 1) % every:
             return carry, False
         operator = carry.operator.following(w, fallback=self.fallback)
         return replace(carry, operator=operator, just_moved=True), True
-
-    def _batches(self, rows: int) -> Callable[[int], np.ndarray] | None:
-        """Give the rows of each step, or None for all of them."""
-        if self.batch_size is None or self.batch_size >= rows:
-            return None
-        size, per_pass = self.batch_size, -(-rows // self.batch_size)
-
-        def rows_of(step: int) -> np.ndarray:
-            epoch, place = divmod(step, per_pass)
-            order = np.random.default_rng([self.seed, epoch]).permutation(rows)
-            return np.sort(order[place * size : (place + 1) * size])
-
-        return rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +171,8 @@ class _Carry:
     operator: Operator
     budget: int
     schedule: Schedule
-    batches: Callable[[int], np.ndarray] | None
+    batch_size: int
+    seed: int
     batch: Linear | None = None
     at: Evaluation | None = None
     step: int = 0
@@ -192,20 +182,18 @@ class _Carry:
     crossed: bool = False
 
     @property
-    def first_pass(self) -> int:
-        """Steps before the gates may follow: two where a step is a pass, else one pass and one step."""
-        if self.batches is None:
-            return 2
-        return -(-self.objective.operator.rows // len(self.batches(0))) + 1
+    def steps_of_a_pass(self) -> int:
+        """Steps that see every row once."""
+        return -(-self.operator.rows // self.batch_size)
 
     def evaluated(self, w: SparseVector) -> _Carry:
         """Choose the rows of the next step and evaluate the objective there."""
-        batch = self._next_batch()
+        batch = self.objective.under(self.operator)
+        if self.steps_of_a_pass > 1:
+            epoch, place = divmod(self.step, self.steps_of_a_pass)
+            order = np.random.default_rng([self.seed, epoch]).permutation(self.operator.rows)
+            batch = batch.take(np.sort(order[place * self.batch_size : (place + 1) * self.batch_size]))
         return replace(self, batch=batch, at=batch.evaluate(w, self.schedule(self.step)))
-
-    def _next_batch(self) -> Linear:
-        whole = self.objective.under(self.operator)
-        return whole if self.batches is None else whole.take(self.batches(self.step))
 
     def advance(self, changed: bool) -> _Carry:
         """Count a step and how long the support has stayed the same."""

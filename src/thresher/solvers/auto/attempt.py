@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.objective.data import Data
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import moves, newton
@@ -38,7 +37,7 @@ class Search:
         order = np.random.default_rng([problem.seed, 1]).permutation(objective.data.rows)
         sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
         polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
-        self.sample = self._sample(self.subset.part.data.take(sampled))
+        self.sample = replace(self.form, data=self.form.data.take(sampled))
         targets, share = objective.data.targets[:, 0].double(), objective.data.share.double()
         mean = float(targets @ share)
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
@@ -53,11 +52,6 @@ class Search:
         self.axes, self.signs = self._axes()
         self.best: tuple[AbsoluteForm, float] | None = None
         self.narrow: AbsoluteForm | None = None
-
-    def _sample(self, data: Data) -> Relu:
-        """Give the absolute-value form on some rows."""
-        objective = absolute_objective(replace(self.subset.part, data=data))
-        return replace(objective, data=objective.data.take(np.arange(data.rows)))
 
     @property
     def best_value(self) -> float:
@@ -148,7 +142,7 @@ class Search:
         ):
             self.passes += passes
             form = form.read(layout, trained)
-            yield Progress(phase, self.passes, value, form.nonzeros, form, cut=partial(self.cut, form))
+            yield Progress(phase, self.passes, value, form.nonzeros, cut=partial(self.cut, form))
         return form, value
 
     def cut(self, form: AbsoluteForm) -> Fit:

@@ -39,10 +39,8 @@ def eliminate(objective: Relu, form: AbsoluteForm, budget: int, tuning: RecoverT
     # Where all that is left is noise, a useless weight gains about the mean error of one row.
     limits = tuning.slack * 2 * value, tuning.no_accident * 2 * value / objective.data.rows
     removed = newton.removal(H, least, free, count, tuning.newton.ridge, *limits)
-    stays = torch.ones(w.nonzeros, dtype=torch.bool)
-    stays[removed] = False
     refitted = point.with_values(least.to(w.values.dtype))
-    return form.read(objective.layout, refitted.keep(stays)).folded(whole)
+    return form.read(objective.layout, refitted.without(removed)).folded(whole)
 
 
 def shrink(

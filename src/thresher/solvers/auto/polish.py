@@ -131,9 +131,7 @@ class Polish:
         gone = removal(H, fit.point.w.values, free, 0, tuning.newton.ridge, math.inf, accident)
         if gone.numel() == 0:
             return fit
-        stays = torch.ones(fit.nonzeros, dtype=torch.bool)
-        stays[gone] = False
-        trial = measured(few, fit.point.keep(stays))
+        trial = measured(few, fit.point.without(gone))
         trial = refit(few, trial, tuning.polish_steps, tuning.newton)
         return trial if self.explains(trial) else fit
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.wide import relevance
@@ -62,8 +61,6 @@ class Progress:
         The mean loss: of the last pass of a student, of all rows for a candidate.
     nonzeros : int
         Weights of the student or candidate.
-    form : AbsoluteForm, optional
-        The student.
     fit : Fit, optional
         The candidate: a point of the problem's own layout, in float64.
     found : bool
@@ -76,7 +73,6 @@ class Progress:
     passes: float
     value: float
     nonzeros: int
-    form: AbsoluteForm | None = None
     fit: Fit | None = None
     found: bool = False
     cut: Callable[[], Fit] | None = None
