@@ -6,6 +6,8 @@ class with the same methods, whose `total` adds up what the others have.
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,7 +18,6 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from thresher.objective.products import pages
 from thresher.objective.sparse import SparseRows
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
@@ -342,3 +343,15 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         yield start, np.asarray(X[start : start + step], dtype=np.float64)
+
+
+def pages(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Make a tensor of zeros in memory of its own, which goes back to the system as soon as it is let go.
+
+    Memory from the heap may stay: once something small has settled in a large gap, the next large tensor no
+    longer fits, and the heap grows.
+    """
+    numbers = math.prod(shape)
+    if numbers == 0:
+        return torch.zeros(shape, dtype=dtype)
+    return torch.frombuffer(mmap.mmap(-1, numbers * dtype.itemsize), dtype=dtype).view(shape)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import mmap
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -14,7 +12,7 @@ from thresher.errors import MemoryLimitError, ParameterError
 from thresher.linear.operator import Blocks, Operator, Slope
 from thresher.linear.vector import SparseVector
 from thresher.objective.block import Block
-from thresher.objective.data import Data
+from thresher.objective.data import Data, pages
 from thresher.objective.gates import Generators, SparseGenerators, follow
 from thresher.objective.layout import Layout
 from thresher.objective.restricted import GatedRestricted, Scratch
@@ -224,15 +222,3 @@ class GatedOperator(Operator):
                 raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
                 self._add(out, chunk.square(), raw.gt_(0))
             yield int(neurons[0]) * self.features, self._spread(out.sqrt_(), gated, neurons)
-
-
-def pages(*shape: int, dtype: torch.dtype) -> Tensor:
-    """Make a tensor of zeros in memory of its own, which goes back to the system as soon as it is let go.
-
-    Memory from the heap may stay: once something small has settled in a large gap, the next large tensor no
-    longer fits, and the heap grows.
-    """
-    numbers = math.prod(shape)
-    if numbers == 0:
-        return torch.zeros(shape, dtype=dtype)
-    return torch.frombuffer(mmap.mmap(-1, numbers * dtype.itemsize), dtype=dtype).view(shape)
