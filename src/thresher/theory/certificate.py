@@ -109,7 +109,7 @@ def certify(
         Targets, or labels for a classifier.
     held_out : tuple of (X, y), optional
         Fresh rows from the same source.
-    dictionary : name, Patterns, or a sequence of them
+    dictionary : str, Patterns, or a sequence of them
         The gates over which uniqueness is asked: "own", "opposite" (own and complements), "one-sided" (one of
         each pair of 1-sparse gates), "one-sparse", "two-sparse", "sampled", or patterns on the same rows. The
         network's own gates belong to each.

@@ -200,9 +200,10 @@ class Search:
 
     def _solvable(self, weights: float) -> bool:
         """Whether the memory limit has room for Newton's equations of so many weights and their inputs."""
-        data, matrices = self.objective.data, self.tuning.newton.matrices
-        numbers = data.rows * min(data.columns, weights) + matrices * weights**2
-        return self.budget <= self.tuning.judge.most and 8 * numbers <= self.objective.memory_limit
+        data, newton = self.objective.data, self.tuning.newton
+        numbers = data.rows * min(data.columns, weights) + newton.matrices * weights**2
+        room = max(self.objective.memory_limit, newton.small)
+        return self.budget <= self.tuning.judge.most and 8 * numbers <= room
 
     @property
     def _searched(self) -> int:

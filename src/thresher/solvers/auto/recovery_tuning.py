@@ -31,6 +31,8 @@ class NewtonTuning:
     ridge: float = 1e-6
     # Matrices of the weights squared that are in memory at once: the curvature and what becomes of it.
     matrices: int = 3
+    # Bytes that they may take under any memory limit, so that it does not change what is found in small data.
+    small: int = 2**20
 
 
 @dataclass(frozen=True)
