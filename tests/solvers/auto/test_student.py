@@ -89,7 +89,7 @@ def test_weights_that_gain_less_than_noise_would_go(committee: Committee) -> Non
     few = smaller(part, fit, 1.0, ROWS, TUNING)
     assert smaller(part, fit, 1.0, 1000 * ROWS, TUNING).nonzeros > few.nonzeros
     assert few.nonzeros < fit.nonzeros
-    price = TUNING.student.cost * fit.value * ROWS / (ROWS - TUNING.student.cost * fit.nonzeros)
+    price = fit.value * ROWS / (ROWS - fit.nonzeros)
     assert few.value <= fit.value + 2 * price * (fit.nonzeros - few.nonzeros) / ROWS
 
 

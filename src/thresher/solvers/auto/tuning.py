@@ -140,10 +140,9 @@ class StudentTuning:
     finalists: int = 2
     exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25)
     # Weights go, down to this share at a time, until what is expected of other rows exceeds the least so far
-    # by this factor; for how many numbers that are fitted a weight counts, since it was chosen.
+    # by this factor.
     kept: float = 0.85
     patience: float = 1.1
-    cost: float = 2.0
 
 
 @dataclass(frozen=True)
