@@ -9,7 +9,7 @@ import torch
 from thresher import SparseMLPClassifier, SparseMLPRegressor
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
-from thresher.objective.loss import Logistic, Loss, SquaredError
+from thresher.objective.loss import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.small import Small
@@ -68,8 +68,14 @@ def test_targets_are_moved_by_that_share_of_the_way(committee: Committee, share:
 
 def test_the_penalty_falls_with_the_noise() -> None:
     tuning = StudentTuning(alpha=8.0, power=1.5)
-    assert alpha_for(1.0, tuning) == 8.0
-    assert alpha_for(0.01, tuning) == pytest.approx(0.008)
+    assert alpha_for(SquaredError(), 1.0, tuning) == 8.0
+    assert alpha_for(SquaredError(), 0.01, tuning) == pytest.approx(0.008)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), CrossEntropy(3)], ids=lambda loss: loss.name)
+def test_classes_bear_a_quarter_of_the_penalty(loss: Loss) -> None:
+    tuning = StudentTuning()
+    assert alpha_for(loss, 0.3, tuning) == pytest.approx(0.25 * alpha_for(SquaredError(), 0.3, tuning))
 
 
 @pytest.mark.parametrize("budget", [5, 20, 60])
@@ -89,7 +95,7 @@ def test_weights_that_gain_less_than_noise_would_go(committee: Committee) -> Non
     few = smaller(part, fit, 1.0, ROWS, TUNING)
     assert smaller(part, fit, 1.0, 1000 * ROWS, TUNING).nonzeros > few.nonzeros
     assert few.nonzeros < fit.nonzeros
-    price = fit.value * ROWS / (ROWS - fit.nonzeros)
+    price = TUNING.student.cost * fit.value * ROWS / (ROWS - TUNING.student.cost * fit.nonzeros)
     assert few.value <= fit.value + 2 * price * (fit.nonzeros - few.nonzeros) / ROWS
 
 

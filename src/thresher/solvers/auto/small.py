@@ -189,12 +189,10 @@ class Small:
         noise = self.committee.noise()
         alpha = self.alpha
         if alpha is None:
-            alpha = alpha_for(noise, self.tuning.student)
+            alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
         loss, amount = self.objective.loss, self.objective.data.amount
         share = trust(loss, amount, self.budget, noise, self.tuning.student)
-        # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
-        biased = replace(self.rounded, biased=self.rounded.origins is not None)
-        part = under(taught(biased, self.committee, share), alpha)
+        part = under(taught(self.rounded, self.committee, share), alpha)
         one = torch.ones(1, dtype=torch.float64)
         found = student(part, self.committee, self.budget, noise, share, self.tuning)
         for number, (way, fit) in enumerate(found):

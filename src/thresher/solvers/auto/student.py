@@ -26,9 +26,14 @@ from thresher.solvers.auto.ways import exchange, growth
 from thresher.solvers.auto.wide import alternating, loss_of_constant
 
 
-def alpha_for(noise: float, tuning: StudentTuning) -> float:
+def alpha_for(loss: Loss, noise: float, tuning: StudentTuning) -> float:
     """Give the penalty beside a sum over rows that suits targets of so much noise."""
-    return tuning.alpha * noise**tuning.power
+    return _flatness(loss, tuning) * tuning.alpha * noise**tuning.power
+
+
+def _flatness(loss: Loss, tuning: StudentTuning) -> float:
+    """Give what is left of a constant that was chosen for a squared error."""
+    return tuning.flat if loss.link in ("logistic", "softmax") else 1.0
 
 
 def trust(loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTuning) -> float:
@@ -37,8 +42,7 @@ def trust(loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTun
     The more noise there is, and the more weights for each row that could fit it, the nearer to the committee.
     """
     harm = noise * min(1.0, budget / (tuning.crowded * rows))
-    half = tuning.half_classes if loss.link in ("logistic", "softmax") else tuning.half
-    return harm / (harm + half)
+    return harm / (harm + _flatness(loss, tuning) * tuning.half)
 
 
 def taught(objective: Relu, committee: Committee, share: float) -> Relu:
@@ -97,22 +101,23 @@ def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
 def smaller(part: Relu, fit: Fit, noise: float, rows: float, tuning: Tuning) -> Fit:
     """Remove weights as long as that is expected to lower the loss on other rows of the same targets.
 
-    A number that means nothing gains by fitting noise what the noise of the targets has for a row, and loses
-    as much on other rows, as in Mallows' criterion. The noise is what the first network leaves that is small
-    beside the rows; at most `noise`, a share of what a constant leaves. What is left will be fitted to `rows`
-    rows, of which these may be some.
+    A number that means nothing gains by fitting noise what the noise of the targets has for a row, loses as
+    much on other rows, and counts for more than one, because it was chosen among many. The noise is what the
+    first network leaves that is small beside the rows; at most `noise`, a share of what a constant leaves.
+    What is left will be fitted to `rows` rows, of which these may be some.
     """
-    here, price = part.data.amount, math.nan
+    here, student, price = part.data.amount, tuning.student, math.nan
     path: list[Fit] = []
 
     def expected(one: Fit) -> float:
-        return one.value + 2 * price * one.nonzeros / rows
+        return one.value + 2 * price * student.cost * one.nonzeros / rows
 
     while not path or fit.nonzeros < path[-1].nonzeros:
         path.append(fit)
-        if math.isnan(price) and 2 * fit.nonzeros <= here:
-            price = min(noise * loss_of_constant(part), fit.value * here / (here - fit.nonzeros))
-        if not math.isnan(price) and expected(fit) > tuning.student.patience * min(map(expected, path)):
+        counted = student.cost * fit.nonzeros
+        if math.isnan(price) and 2 * counted <= here:
+            price = min(noise * loss_of_constant(part), fit.value * here / (here - counted))
+        if not math.isnan(price) and expected(fit) > student.patience * min(map(expected, path)):
             break
-        fit = shrink(part, fit, max(1, int(tuning.student.kept * fit.nonzeros)), tuning.newton)
+        fit = shrink(part, fit, max(1, int(student.kept * fit.nonzeros)), tuning.newton)
     return path[0] if math.isnan(price) else min(reversed(path), key=expected)

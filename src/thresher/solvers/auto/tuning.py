@@ -117,14 +117,15 @@ class StudentTuning:
     share of what a constant leaves."""
 
     # Targets are moved half way to what the committee says where noise is this, further where it is more, and
-    # less far below so many nonzeros of the budget for each row. Classes are moved further: no target is a
-    # probability.
+    # less far below so many nonzeros of the budget for each row.
     half: float = 0.1
-    half_classes: float = 0.025
     crowded: float = 0.1
     # The penalty beside a sum over rows at a noise of 1, and the power of the noise that it falls with.
     alpha: float = 8.0
     power: float = 1.5
+    # What is left of that penalty, and of the noise at which targets are moved half way, where targets are
+    # classes: the curvature of their losses is at most a quarter, and no target is a probability.
+    flat: float = 0.25
     # Members that are pruned, the nearest to the mean of all; what is left of each at once, in budgets, and
     # Newton steps after that.
     starts: int = 3
@@ -140,9 +141,10 @@ class StudentTuning:
     finalists: int = 2
     exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25)
     # Weights go, down to this share at a time, until what is expected of other rows exceeds the least so far
-    # by this factor.
+    # by this factor; for how many numbers that are fitted a weight counts, since it was chosen.
     kept: float = 0.85
     patience: float = 1.1
+    cost: float = 2.0
 
 
 @dataclass(frozen=True)
