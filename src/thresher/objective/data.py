@@ -304,7 +304,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
             origin[part] = [_common(one, counts, at) for one, at in zip(some.T, origin[part], strict=True)]
         present[part] = counts @ (some != origin[part])
     scale = np.sqrt(np.square(spread) + np.square(mean - origin))
-    return _scaled(origin, scale, counts @ (some != origin))
+    return _scaled(origin, scale, present)
 
 
 def _scaled(origin: np.ndarray, scale: np.ndarray, present: np.ndarray) -> Columns:
