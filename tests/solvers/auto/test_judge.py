@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -90,3 +92,15 @@ def test_a_network_must_beat_a_linear_model_by_a_margin() -> None:
     line = candidate("linear", 0.1, 2, [1.0] * 5)
     for loss, winner in ((0.99, "linear"), (0.9, "growing")):
         assert chosen([candidate("growing", 0.1, 2, [loss] * 5), line], JUDGE.errors, 0.98).way == winner
+
+
+def test_folds_are_compared_row_by_row_whatever_order_they_were_found_in() -> None:
+    # One fold has rows that nothing fits. A place that it reached later is no better and no worse for it.
+    easy, hard = [1.0, 1, 1, 1, 1], [1000.0, 1, 1, 1, 1]
+    folds = {0: easy, 1: hard}
+    found = [
+        replace(candidate("growing", 0.1, size, [one + more for one in folds[fold]], place), fold=fold)
+        for place, size, more, order in ((0, 1, 1.0, (0, 1)), (1, 5, 0.0, (1, 0)))
+        for fold in order
+    ]
+    assert chosen(found, JUDGE.errors, 0.98).nonzeros == 5

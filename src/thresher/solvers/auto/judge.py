@@ -34,6 +34,8 @@ class Candidate:
         How many rows those are, sample weights added up.
     place : tuple
         Where on its way it was found, the same for every fold.
+    fold : int
+        Which rows it was scored on.
     finish : callable, optional
         How it is fitted on all rows; by Newton steps on its support by default.
     """
@@ -45,6 +47,7 @@ class Candidate:
     shares: Tensor
     amount: float
     place: tuple[Any, ...]
+    fold: int = 0
     finish: Callable[[Relu], Fit] | None = None
 
     @property
@@ -73,6 +76,8 @@ class Judge:
         The objective on the rows to search on, and on those to score on.
     share : float
         The share of all rows that is searched on, sample weights counted.
+    fold : int
+        The number of the rows to score on.
     start : Point, optional
         A trained network to begin with that has not seen the rows to score on.
     """
@@ -81,6 +86,7 @@ class Judge:
     unseen: Relu
     share: float
     tuning: JudgeTuning
+    fold: int = 0
     start: Point | None = None
 
     def candidate(
@@ -93,7 +99,7 @@ class Judge:
     ) -> Candidate:
         """Score what a way found."""
         losses, shares = self.unseen.row_values(fit.point), self.unseen.data.share.double()
-        return Candidate(way, fit, alpha, losses, shares, self.unseen.data.amount, place, finish)
+        return Candidate(way, fit, alpha, losses, shares, self.unseen.data.amount, place, self.fold, finish)
 
 
 def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candidate:
@@ -104,7 +110,8 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     preferred to networks unless these score below `margin` of what they do.
     """
     groups: dict[tuple[Any, ...], list[Candidate]] = defaultdict(list)
-    for candidate in candidates:
+    # Folds need not reach the same place at the same time; their rows are compared one by one.
+    for candidate in sorted(candidates, key=lambda one: one.fold):
         groups[candidate.key].append(candidate)
     most = max(len(group) for group in groups.values())
     full = [group for group in groups.values() if len(group) == most]
@@ -172,7 +179,7 @@ def judges_of(
             continue
         part = _at_most(objective, np.flatnonzero(~unseen), most, seed)
         held = objective.on(objective.data.take(np.flatnonzero(unseen)))
-        judges.append(Judge(part, replace(held, alpha=0.0), part.data.amount / amount, tuning))
+        judges.append(Judge(part, replace(held, alpha=0.0), part.data.amount / amount, tuning, number))
     return judges or [Judge(objective, replace(objective, alpha=0.0), 1.0, tuning)]
 
 

@@ -202,7 +202,7 @@ class Small:
                 return self._finished(objective, fit, share, alpha)
 
             place = (len(self.tried), "student", number)
-            self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish))
+            self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish=finish))
             yield self.tried[-1]
 
     def _finished(self, objective: Relu, fit: Fit, share: float, alpha: float) -> Fit:
