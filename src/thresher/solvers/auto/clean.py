@@ -14,7 +14,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
 from thresher.solvers.auto.recovery_tuning import NewtonTuning
-from thresher.solvers.auto.subset import compact
+from thresher.solvers.auto.subset import compactly
 from thresher.solvers.auto.tuning import CleanTuning
 
 # A sum that is this much smaller than what was added up is zero but for rounding.
@@ -25,9 +25,7 @@ MOST_NUMBERS = 10**6
 
 def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
-    subset = compact(objective, fit.point)
-    fit = _cleaned(subset.part, Fit(subset.drop(fit.point), fit.value), tuning, newton)
-    return Fit(subset.lift(fit.point), fit.value)
+    return compactly(objective, fit, lambda part, fit: _cleaned(part, fit, tuning, newton))
 
 
 def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:

@@ -30,7 +30,7 @@ from thresher.solvers.auto.judge import (
 )
 from thresher.solvers.auto.newton import Fit, measured, refit
 from thresher.solvers.auto.student import alpha_for, student, taught, trust
-from thresher.solvers.auto.subset import compact
+from thresher.solvers.auto.subset import compact, compactly
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
 
@@ -207,8 +207,12 @@ class Small:
 
     def _finished(self, objective: Relu, fit: Fit, share: float, alpha: float) -> Fit:
         assert self.committee is not None
-        part = under(taught(objective, self.committee, share), alpha)
-        fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton)
+        part, tuning = under(taught(objective, self.committee, share), alpha), self.tuning
+        fit = compactly(
+            part,
+            measured(part, fit.point),
+            lambda part, fit: refit(part, fit, tuning.judge.steps, tuning.newton),
+        )
         return Fit(fit.point, objective.value(fit.point))
 
     def cut(self) -> Fit:

@@ -21,6 +21,7 @@ from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
+from thresher.solvers.auto.subset import compactly
 from thresher.solvers.auto.tuning import StudentTuning, Tuning
 from thresher.solvers.auto.ways import exchange, growth
 from thresher.solvers.auto.wide import alternating, loss_of_constant
@@ -63,10 +64,13 @@ def student(
     wide, narrow = (
         _on_some(part, count, noise, tuning.student) for count in (starts[0].w.nonzeros, 2 * budget)
     )
+
+    def pruned(part: Relu, fit: Fit) -> Fit:
+        fit = cut(part, fit, int(tuning.student.first * budget), tuning.newton)
+        return shrink(part, refit(part, fit, tuning.student.steps, tuning.newton), budget, tuning.newton)
+
     for start in starts:
-        fit = cut(wide, measured(wide, start), int(tuning.student.first * budget), tuning.newton)
-        fit = refit(wide, fit, tuning.student.steps, tuning.newton)
-        fit = shrink(wide, fit, budget, tuning.newton)
+        fit = compactly(wide, measured(wide, start), pruned)
         found.append(("pruning", Fit(fit.point, narrow.value(fit.point))))
         yield found[-1]
     empty = measured(narrow, Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,6 +14,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.objective.sparse import places_among
+from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.tuning import SubsetTuning
 from thresher.solvers.auto.wide import relevance
 
@@ -163,3 +165,10 @@ def compact(objective: Relu, point: Point) -> Subset:
     if data.rows * int(used[0].sum()) * data.dtype.itemsize > objective.memory_limit:
         used[0][:] = True
     return Subset.of(objective, tuple(None if bool(one.all()) else one.nonzero().flatten() for one in used))
+
+
+def compactly(objective: Relu, fit: Fit, work: Callable[[Relu, Fit], Fit]) -> Fit:
+    """Work on a network among the inputs and neurons that it uses; others only take time."""
+    subset = compact(objective, fit.point)
+    fit = work(subset.part, Fit(subset.drop(fit.point), fit.value))
+    return Fit(subset.lift(fit.point), fit.value)
