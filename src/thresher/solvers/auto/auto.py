@@ -17,16 +17,16 @@ import torch
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
-from thresher.solvers.auto.falling import Falling, within
+from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
+from thresher.solvers.auto.falling import Falling, largest_within, within
 from thresher.solvers.auto.judge import Candidate
-from thresher.solvers.auto.newton import Fit, measured, shrink
+from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.small import Small
-from thresher.solvers.auto.subset import Subset, packed, subset_of
+from thresher.solvers.auto.subset import Subset, compactly, fewer_neurons, packed, subset_of
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import under
+from thresher.solvers.auto.ways import exchange, under
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
 
@@ -88,7 +88,7 @@ class Search:
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
         self.solver, self.objective, self.budget = solver, objective, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
-        few = self.newton_pays and not solver.incremental
+        few = self.small_pays and not solver.incremental
         self.subset: Subset = subset_of(objective, budget, few, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.
@@ -117,7 +117,7 @@ class Search:
             if (yield from self._recovered(problem)):
                 return
             exact = False
-        if self.newton_pays and not self.solver.incremental:
+        if self.small_pays and not self.solver.incremental:
             best = yield from self._small(known)
         else:
             best = yield from self._large(known)
@@ -192,11 +192,16 @@ class Search:
         count = max(wide.least, wide.inflation * self.budget)
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * rows
         few = self.objective.layout.widths[-1] <= judge.outputs
-        # Of many rows with classes minibatches make more in the same time, the sooner without a committee.
+        return few and work <= judge.work and self.budget <= judge.most
+
+    @property
+    def small_pays(self) -> bool:
+        """Whether a search by Newton's method makes more in the same time than minibatches do."""
+        judge = self.tuning.judge
+        # It does not of many rows with classes, the sooner without a committee.
         narrow = self.objective.data.columns <= self.tuning.committee.inputs
         plenty = judge.plenty * self.budget if narrow else judge.many
-        scarce = self.objective.loss.quadratic or self.objective.data.amount < plenty
-        return few and scarce and work <= judge.work and self.budget <= judge.most
+        return self.newton_pays and (self.objective.loss.quadratic or self.objective.data.amount < plenty)
 
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Search by Newton's method."""
@@ -221,35 +226,54 @@ class Search:
         return Fit(self.subset.lift(fit.point), fit.value)
 
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
-        """Train by minibatches under a falling budget, then remove the rest by Newton's method."""
-        tuning = self.tuning.falling
+        """Train by minibatches under a falling budget, then exchange or remove weights by Newton's method."""
+        tuning, quadratic = self.tuning.falling, self.objective.loss.quadratic
         objective = under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
-        ends = objective.loss.quadratic and self.budget <= self.tuning.judge.most
-        last = min(objective.size, round(tuning.spare * self.budget)) if ends else self.budget
+        removes = quadratic and self.budget <= self.tuning.judge.most
+        exchanges = not quadratic and self.newton_pays and objective.layout.layers == 2
+        last = min(objective.size, round(tuning.spare * self.budget)) if removes else self.budget
+        tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
         batch = tuning.batch(self.solver.batch_size, objective.data.rows)
-        falling = Falling(objective, last, self.solver.passes, batch, self.seed, tuning)
+        wide = quadratic or known is not None
+        narrow = fewer_neurons(objective, objective.size if wide else tuning.width(self.budget))
+        falling = Falling(narrow.part, last, self.solver.passes, batch, self.seed, tuning)
         point = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
         for trained, passes in falling.run(point):
-            point = trained
             self.passes += passes
-            self.cut = partial(self._cut_training, falling, point)
+            point = narrow.lift(trained)
+            self.cut = partial(self._cut_training, objective, point)
             kept = point.w.nonzeros <= self.budget
-            loss = objective.value(point) if kept else math.nan
+            loss = narrow.part.value(trained) if kept else math.nan
             yield self._iterate(self.subset.lift(point), loss, "training", kept=kept)
-        found = [measured(objective, falling.cut(point, self.budget))]
-        if ends:
-            exact = objective.to(torch.float64)
-            wide = measured(exact, falling.cut(point, last).to(torch.float64))
-            found.append(shrink(exact, wide, self.budget, self.tuning.newton))
+        found = [measured(objective, largest_within(objective, point, self.budget))]
+        exact = objective.to(torch.float64)
+        if removes:
+            spare = measured(exact, largest_within(objective, point, last).to(torch.float64))
+            found.append(shrink(exact, spare, self.budget, self.tuning.newton))
+        if exchanges:
+            found.append(self._exchanged(exact, found[0].point.to(torch.float64)))
         one, alpha = torch.ones(1, dtype=torch.float64), objective.alpha * objective.data.amount
         for number, fit in enumerate(found):
             self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
             yield self._candidate(self.tried[-1])
         return min(self.tried, key=lambda candidate: candidate.score)
 
-    def _cut_training(self, falling: Falling, point: Point) -> Fit:
-        fit = measured(falling.objective, falling.cut(point, self.budget))
+    def _cut_training(self, objective: Relu, point: Point) -> Fit:
+        fit = measured(objective, largest_within(objective, point, self.budget))
         return Fit(self.subset.lift(fit.point), fit.value)
+
+    def _exchanged(self, objective: Relu, point: Point) -> Fit:
+        """Fit a network by Newton's method: on some rows, with an exchange of weights, then on all."""
+        tuning, newton = self.tuning, self.tuning.newton
+
+        def fitted(part: Relu, fit: Fit) -> Fit:
+            return refit(part, fit, newton.last, newton)
+
+        few = some_rows(objective, int(tuning.falling.rows_each * self.budget))
+        fit = compactly(few, measured(few, point), fitted)
+        trial = exchange(few, fit, tuning.falling.admitted, self.budget, tuning)
+        fit = trial if trial.value < fit.value else fit
+        return compactly(objective, measured(objective, fit.point), fitted)
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""

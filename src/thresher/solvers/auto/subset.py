@@ -125,6 +125,13 @@ def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTun
     return Subset.of(objective, (features, neurons, *(None for _ in layout.widths[2:])))
 
 
+def fewer_neurons(objective: Relu, count: int) -> Subset:
+    """Restrict an objective with one hidden layer to so many of its neurons, if it has more."""
+    widths = objective.layout.widths
+    neurons = torch.arange(count) if len(widths) == 3 and count < widths[1] else None
+    return Subset.of(objective, (None, neurons, *(None for _ in widths[2:])))
+
+
 def packed(layout: Layout, point: Point) -> Point:
     """Number the neurons of one hidden layer anew, those in use first: the network stays what it is."""
     if layout.layers != 2:

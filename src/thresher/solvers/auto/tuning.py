@@ -186,6 +186,15 @@ class FallingTuning:
     tried_numbers: int = 2**24
     # Steps after which more passes over the data no longer pay.
     enough: int = 24_000
+    # Where Newton's method follows on classes, which takes a support to its optimum sooner: steps before it,
+    # rows for each nonzero on which weights are exchanged, what is admitted beyond the budget, as its share.
+    followed: int = 12_000
+    rows_each: float = 50.0
+    admitted: float = 0.5
+    # Neurons of a training for classes: for each nonzero of the budget, and at least. Among more, each begins
+    # with few inputs.
+    neurons_each: float = 0.2
+    neurons: int = 10
     # Which of the penalties it trains under, where the user leaves it open.
     alpha: int = 1
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
@@ -194,6 +203,10 @@ class FallingTuning:
     many_rows: int = 128
     many: int = 5000
     full: int = 128
+
+    def width(self, budget: int) -> int:
+        """Give the neurons of a training for classes."""
+        return max(self.neurons, int(self.neurons_each * budget))
 
     def batch(self, wanted: int | str | None, rows: int) -> int:
         """Turn the user's wish into rows of a minibatch."""
