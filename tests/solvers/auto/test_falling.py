@@ -8,7 +8,7 @@ import torch
 from dense import CASES, NetworkCase
 
 from thresher.solvers.auto.adam import Adam
-from thresher.solvers.auto.falling import Falling, chosen_within, within
+from thresher.solvers.auto.falling import Falling, chosen_within, largest_within, within
 from thresher.solvers.auto.tuning import FallingTuning
 
 relu_cases = pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_never_more_than_the_schedule_allows(case: NetworkCase, monkeypatch: pyt
     assert held
     for after, allowed, before in held:
         assert after == before or after <= allowed
-    assert falling.cut(point, budget).w.nonzeros <= budget
+    assert largest_within(objective, point, budget).w.nonzeros <= budget
 
 
 @relu_cases

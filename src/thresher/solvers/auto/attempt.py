@@ -127,11 +127,20 @@ class Search:
         return torch.from_numpy(self.random.standard_normal(shape)).to(self.form.data.dtype)
 
     def trained(
-        self, form: AbsoluteForm, schedule: AdamSchedule, phase: str, fixed: bool = False
+        self,
+        form: AbsoluteForm,
+        schedule: AdamSchedule,
+        phase: str,
+        fixed: bool = False,
+        before: float = math.inf,
     ) -> Generator[Progress, None, tuple[AbsoluteForm, float]]:
-        """Train a student, all its weights or those that are not zero; gives it and its mean loss."""
+        """Train a student, all its weights or those that are not zero; gives it and its mean loss.
+
+        It ends early where it stands still at what the training before it has left.
+        """
         objective, point = form.held(self.form, every_weight=not fixed, every_fold=True)
         value, layout = math.inf, objective.layout
+        enough = self.passes + self.tuning.glance * schedule.passes
         for trained, value, passes in train(
             objective,
             point,
@@ -143,6 +152,8 @@ class Search:
             self.passes += passes
             form = form.read(layout, trained)
             yield Progress(phase, self.passes, value, form.nonzeros, cut=partial(self.cut, form))
+            if self.passes >= enough and self.stands_still(before, value):
+                break
         return form, value
 
     def cut(self, form: AbsoluteForm) -> Fit:

@@ -18,15 +18,15 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
-from thresher.solvers.auto.falling import Falling, within
+from thresher.solvers.auto.falling import Falling, largest_within, within
 from thresher.solvers.auto.judge import Candidate
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.small import Small
-from thresher.solvers.auto.subset import Subset, compact, packed, subset_of
-from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import under
+from thresher.solvers.auto.subset import Subset, compact, compactly, fewer_neurons, packed, subset_of
+from thresher.solvers.auto.tuning import FallingTuning, Tuning
+from thresher.solvers.auto.ways import exchange, under
 from thresher.solvers.auto.wide import loss_of_constant
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
@@ -89,7 +89,7 @@ class Search:
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
         self.solver, self.objective, self.budget = solver, objective, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
-        few = self.newton_pays and not solver.incremental
+        few = self.small_pays and not solver.incremental
         self.subset: Subset = subset_of(objective, budget, few, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.
@@ -118,7 +118,7 @@ class Search:
             if (yield from self._recovered(problem)):
                 return
             exact = False
-        if self.newton_pays and not self.solver.incremental:
+        if self.small_pays and not self.solver.incremental:
             best = yield from self._small(known)
         else:
             best = yield from self._large(known)
@@ -192,11 +192,16 @@ class Search:
         count = max(wide.least, wide.inflation * self.budget)
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * self._searched
         few = self.objective.layout.widths[-1] <= judge.outputs
-        # Of many rows with classes minibatches make more in the same time, the sooner without a committee.
+        return few and work <= judge.work and self._solvable(count)
+
+    @property
+    def small_pays(self) -> bool:
+        """Whether a search by Newton's method makes more in the same time than minibatches do."""
+        judge = self.tuning.judge
+        # It does not of many rows with classes, the sooner without a committee.
         narrow = self.objective.data.columns <= self.tuning.committee.inputs
         plenty = judge.plenty * self.budget if narrow else judge.many
-        scarce = self.objective.loss.quadratic or self.objective.data.amount < plenty
-        return few and scarce and work <= judge.work and self._solvable(count)
+        return self.newton_pays and (self.objective.loss.quadratic or self.objective.data.amount < plenty)
 
     def _solvable(self, weights: float) -> bool:
         """Whether the memory limit has room for Newton's equations of so many weights and their inputs."""
@@ -234,24 +239,31 @@ class Search:
         return Fit(self.subset.lift(fit.point), fit.value)
 
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
-        """Train by minibatches under a falling budget, then remove the rest by Newton's method."""
-        tuning = self.tuning.falling
+        """Train by minibatches under a falling budget, then exchange or remove weights by Newton's method."""
+        tuning, quadratic = self.tuning.falling, self.objective.loss.quadratic
         objective = under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
         if known is None and (exact := (yield from self._explained(objective))) is not None:
             return exact
         wide = min(objective.size, round(tuning.spare * self.budget))
-        last = wide if objective.loss.quadratic and self._solvable(wide) else self.budget
-        falling = self._falling(objective, last)
+        last = wide if quadratic and self._solvable(wide) else self.budget
+        exchanges = not quadratic and self.newton_pays and objective.layout.layers == 2
+        whole = quadratic or known is not None
+        narrow = fewer_neurons(objective, objective.size if whole else tuning.width(self.budget))
+        tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
+        falling = self._falling(narrow.part, last, tuning)
         start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
-        point = yield from self._trained(falling, start)
-        found = [(measured(objective, falling.cut(point, self.budget)), objective.alpha)]
-        if objective.loss.quadratic and self._solvable(last):
-            point = falling.cut(point, last).to(torch.float64)
-            used = compact(objective.to(torch.float64), point)
+        point = yield from self._trained(falling, narrow, start)
+        found = [(measured(objective, largest_within(objective, point, self.budget)), objective.alpha)]
+        double = objective.to(torch.float64)
+        if quadratic and self._solvable(last):
+            point = largest_within(objective, point, last).to(torch.float64)
+            used = compact(double, point)
             fit = shrink(used.part, measured(used.part, used.drop(point)), self.budget, self.tuning.newton)
             found.append((Fit(used.lift(fit.point), fit.value), objective.alpha))
             if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
                 found.append((self._unpenalised(used, fit.point), 0.0))
+        if exchanges:
+            found.append((self._exchanged(double, found[0][0].point.to(torch.float64)), objective.alpha))
         for number, (fit, alpha) in enumerate(found):
             yield self._candidate(self._offered(fit, alpha, number))
         return min(self.tried, key=lambda candidate: candidate.score)
@@ -263,11 +275,12 @@ class Search:
         may = objective.loss.quadratic and not self.solver.alpha and not self.solver.incremental
         if not may or not self._solvable(wide) or tuning.short * self.solver.passes < 1:
             return None
-        falling = self._falling(objective, wide, tuning.short)
-        point = yield from self._trained(falling, falling.start(self.seed))
+        falling = self._falling(objective, wide, tuning, tuning.short)
+        every = fewer_neurons(objective, objective.size)
+        point = yield from self._trained(falling, every, falling.start(self.seed))
         if objective.value(point) > self.tuning.recover.almost * loss_of_constant(objective):
             return None
-        point = falling.cut(point, wide).to(torch.float64)
+        point = largest_within(objective, point, wide).to(torch.float64)
         used = compact(under(objective.to(torch.float64), 0.0), point)
         some = some_rows(used.part, self._searched)
         point = shrink(some, measured(some, used.drop(point)), self.budget, newton).point
@@ -280,19 +293,18 @@ class Search:
         fit = refit(bare, Fit(point, bare.value(point)), steps, self.tuning.newton, rough=False)
         return Fit(used.lift(fit.point), fit.value)
 
-    def _falling(self, objective: Relu, last: int, share: float = 1.0) -> Falling:
-        tuning, passes = self.tuning.falling, self.solver.passes
+    def _falling(self, objective: Relu, last: int, tuning: FallingTuning, share: float = 1.0) -> Falling:
         batch = tuning.batch(self.solver.batch_size, objective.data.rows)
-        return Falling(objective, last, passes, batch, self.seed, tuning, share)
+        return Falling(objective, last, self.solver.passes, batch, self.seed, tuning, share)
 
-    def _trained(self, falling: Falling, point: Point) -> Generator[Iterate, None, Point]:
+    def _trained(self, falling: Falling, among: Subset, point: Point) -> Generator[Iterate, None, Point]:
         """Train by minibatches, and tell how far it is after every pass."""
         for trained, passes in falling.run(point):
-            point = trained
             self.passes += passes
-            self.cut = partial(self._cut_training, falling, point)
+            point = among.lift(trained)
+            self.cut = partial(self._cut_training, self.subset.part, point)
             kept = point.w.nonzeros <= self.budget
-            loss = falling.objective.value(point) if kept else math.nan
+            loss = falling.objective.value(trained) if kept else math.nan
             yield self._iterate(self.subset.lift(point), loss, "training", kept=kept)
         return point
 
@@ -302,9 +314,22 @@ class Search:
         self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
         return self.tried[-1]
 
-    def _cut_training(self, falling: Falling, point: Point) -> Fit:
-        fit = measured(falling.objective, falling.cut(point, self.budget))
+    def _cut_training(self, objective: Relu, point: Point) -> Fit:
+        fit = measured(objective, largest_within(objective, point, self.budget))
         return Fit(self.subset.lift(fit.point), fit.value)
+
+    def _exchanged(self, objective: Relu, point: Point) -> Fit:
+        """Fit a network by Newton's method: on some rows, with an exchange of weights, then on all."""
+        tuning, newton = self.tuning, self.tuning.newton
+
+        def fitted(part: Relu, fit: Fit) -> Fit:
+            return refit(part, fit, newton.last, newton)
+
+        few = some_rows(objective, int(tuning.falling.rows_each * self.budget))
+        fit = compactly(few, measured(few, point), fitted)
+        trial = exchange(few, fit, tuning.falling.admitted, self.budget, tuning)
+        fit = trial if trial.value < fit.value else fit
+        return compactly(objective, measured(objective, fit.point), fitted)
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""

@@ -13,9 +13,8 @@ from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
-from thresher.solvers.auto.subset import compact
-from thresher.solvers.auto.tuning import CleanTuning
+from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning
+from thresher.solvers.auto.subset import compactly
 
 # A sum that is this much smaller than what was added up is zero but for rounding.
 ROUNDING = 1e-9
@@ -25,9 +24,7 @@ MOST_NUMBERS = 10**6
 
 def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
-    subset = compact(objective, fit.point)
-    fit = _cleaned(subset.part, Fit(subset.drop(fit.point), fit.value), tuning, newton)
-    return Fit(subset.lift(fit.point), fit.value)
+    return compactly(objective, fit, lambda part, fit: _cleaned(part, fit, tuning, newton))
 
 
 def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
@@ -237,7 +234,8 @@ def _outer(objective: Relu, point: Point) -> Tensor:  # (hidden, outputs)
 def _smallest(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     """Merge neurons and remove weights as long as the others, refitted, do the same.
 
-    Most trials fail, so where there are many rows some of them decide, and all of them have the last word.
+    Most trials fail, so where there are many rows some of them decide, and all of them have the last word:
+    on each network that was found where the fit is exact, else on the smallest alone.
     """
     if fit.nonzeros == 0 or fit.nonzeros > tuning.most:
         return fit
@@ -245,7 +243,7 @@ def _smallest(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuni
     if few is objective:
         return [fit, *_smaller(objective, fit, tuning, newton)][-1]
     found = list(_smaller(few, _refitted(few, fit.point, tuning, newton), tuning, newton))
-    for one in reversed(found):
+    for one in reversed(found if fit.value <= tuning.exact else found[-1:]):
         trial = _refitted(objective, one.point, tuning, newton)
         if trial.value <= _allowed(objective, fit, trial, tuning):
             return trial

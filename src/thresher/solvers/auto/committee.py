@@ -116,7 +116,7 @@ class Committee:
             return ~layout.is_bias(indices) * (tuning.alpha * dispersion / data.amount)
 
         batch = tuning.batch(data.rows)
-        passes = min(passes, tuning.passes(data.rows))
+        passes = min(passes, tuning.passes(data.rows) * (1.0 if self.members > 2 else tuning.alone))
         steps = max(1, int(passes * max(1, data.rows // batch)))
         schedule = AdamSchedule(
             passes,

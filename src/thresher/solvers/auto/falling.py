@@ -98,6 +98,7 @@ class Falling:
             self.random,
             thresholded=lambda indices: ~exempt(indices),
             exchange=self._exchange,
+            valued=False,
         ):
             yield trained, passes
 
@@ -160,10 +161,11 @@ class Falling:
             return data.batch(slice(0, data.rows))
         return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
 
-    def cut(self, point: Point, budget: int) -> Point:
-        """Keep the largest weights on paths, as many as a budget allows."""
-        usefulness = point.w.values.abs() * self.objective.alive(point.w.indices)
-        return within(self.objective, point, usefulness, budget)
+
+def largest_within(objective: Relu, point: Point, budget: int) -> Point:
+    """Keep the largest weights on paths, as many as a budget allows."""
+    usefulness = point.w.values.abs() * objective.alive(point.w.indices)
+    return within(objective, point, usefulness, budget)
 
 
 def within(objective: Relu, point: Point, usefulness: Tensor, budget: int) -> Point:

@@ -66,11 +66,12 @@ def _wide(search: Search, most: Sequence[float] = ()) -> Generator[Progress, Non
     stretches = worth or list(tuning.stretches[-1:])
     for number, (length, haste) in enumerate(stretches):
         schedule = search.schedule(length, haste, tuning.fall * haste)
-        student, value = yield from search.trained(student, schedule, "wide")
+        before = search.values[-1] if number else math.inf
+        student, value = yield from search.trained(student, schedule, "wide", before=before)
         search.values.append(value)
         last, unexplained = number == len(stretches) - 1, 2 * value / search.spread**2
         worse = 0 < number < len(most) and value > most[number]
-        stands = number > 0 and search.stands_still(search.values[-2], value)
+        stands = search.stands_still(before, value)
         worse |= number > 0 and value > tuning.behind * search.rival
         if worse or stands or unexplained > (tuning.unexplained if last else tuning.hopeless):
             return None

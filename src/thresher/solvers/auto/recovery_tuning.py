@@ -1,4 +1,4 @@
-"""Constants of Newton's method and of exact recovery, with units and what chose them; see `tuning.py`."""
+"""Constants of Newton's method, the last prune and exact recovery, with their reasons; see `tuning.py`."""
 
 from __future__ import annotations
 
@@ -33,6 +33,33 @@ class NewtonTuning:
     matrices: int = 3
     # Bytes that they may take under any memory limit, so that it does not change what is found in small data.
     small: int = 2**20
+
+
+@dataclass(frozen=True)
+class CleanTuning:
+    """The last prune."""
+
+    # How much the objective may rise when something goes: a share of it, and a number at rounding level.
+    share: float = 1e-7
+    least: float = 1e-20
+    # What a weight that means nothing may gain by fitting rounding, in mean losses of one row.
+    accident: float = 20.0
+    # Losses, in units of the target's variance, at which a fit is exact: what targets that were rounded to
+    # float32 leave at most. More is then tried: removals that the equations say raise twice the objective by
+    # so much.
+    exact: float = 1e-14
+    bold: float = 1e-3
+    # Neurons whose cosine is within this of 1, or of -1, may be one: tried in turn.
+    collinear: tuple[float, ...] = (1e-6, 1e-3)
+    # How many times that the equations may promise for removals that are worth a trial.
+    promised: float = 100.0
+    # Rounds of removal, Newton steps after each, and the most weights it is done for.
+    rounds: int = 12
+    steps: int = 6
+    most: int = 400
+    # Rows on which removals are tried first: at least, and for each weight.
+    rows: int = 5000
+    rows_each: int = 20
 
 
 @dataclass(frozen=True)
@@ -90,10 +117,12 @@ class RecoverTuning:
     # A wide student that leaves more than `hopeless`, or `unexplained` after its last training, is not
     # looking at an exact network. Less than `almost` is worth an attempt, or less than `early` where one is
     # `cheap`: so many multiplications for Newton's equations. Less than `promising` is worth a candidate.
-    # So is one of which a longer training leaves more than `standstill`, while more than `almost` is left.
+    # So is one of which a longer training leaves more than `standstill`, while more than `almost` is left,
+    # at its end or from a share `glance` of it on: there, planted networks leave less than half, noise all.
     hopeless: float = 0.3
     unexplained: float = 3e-2
     standstill: float = 0.65
+    glance: float = 0.4
     # So is one that leaves more than this many times what a network leaves that other ways have found.
     behind: float = 10.0
     early: float = 5e-2

@@ -17,7 +17,7 @@ import torch
 
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.clean import cleaned
+from thresher.solvers.auto.clean import cleaned, some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.falling import within
 from thresher.solvers.auto.judge import (
@@ -30,7 +30,7 @@ from thresher.solvers.auto.judge import (
 )
 from thresher.solvers.auto.newton import Fit, measured, refit
 from thresher.solvers.auto.student import alpha_for, student, taught, trust
-from thresher.solvers.auto.subset import compact
+from thresher.solvers.auto.subset import compact, compactly
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
 
@@ -207,8 +207,15 @@ class Small:
 
     def _finished(self, objective: Relu, fit: Fit, share: float, alpha: float) -> Fit:
         assert self.committee is not None
-        part = under(taught(objective, self.committee, share), alpha)
-        fit = refit(part, measured(part, fit.point), self.tuning.judge.steps, self.tuning.newton)
+        part, tuning = under(taught(objective, self.committee, share), alpha), self.tuning
+
+        def finished(part: Relu, fit: Fit) -> Fit:
+            # Some rows take it most of the way.
+            few = some_rows(part, int(tuning.student.last_rows * part.data.rows))
+            fit = refit(few, measured(few, fit.point), tuning.judge.steps, tuning.newton)
+            return refit(part, measured(part, fit.point), tuning.judge.steps, tuning.newton)
+
+        fit = compactly(part, measured(part, fit.point), finished)
         return Fit(fit.point, objective.value(fit.point))
 
     def cut(self) -> Fit:

@@ -21,6 +21,7 @@ from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
+from thresher.solvers.auto.subset import compactly
 from thresher.solvers.auto.tuning import StudentTuning, Tuning
 from thresher.solvers.auto.ways import exchange, growth
 from thresher.solvers.auto.wide import alternating, loss_of_constant
@@ -60,20 +61,29 @@ def student(
     """Prune members of the committee, grow a network, on some of many rows; go on with the best of them."""
     found: list[tuple[str, Fit]] = []
     starts = list(committee.nearest(min(tuning.student.starts, committee.members // 2)))
+    first = int(tuning.student.first * budget)
     wide, narrow = (
-        _on_some(part, count, noise, tuning.student) for count in (starts[0].w.nonzeros, 2 * budget)
+        _on_some(part, count, noise, tuning.student)
+        for count in (min(first, starts[0].w.nonzeros), 2 * budget)
     )
+
+    def pruned(part: Relu, fit: Fit) -> Fit:
+        fit = cut(part, fit, first, tuning.newton)
+        return shrink(part, refit(part, fit, tuning.student.steps, tuning.newton), budget, tuning.newton)
+
     for start in starts:
-        fit = cut(wide, measured(wide, start), int(tuning.student.first * budget), tuning.newton)
-        fit = refit(wide, fit, tuning.student.steps, tuning.newton)
-        fit = shrink(wide, fit, budget, tuning.newton)
+        fit = compactly(wide, measured(wide, start), pruned)
         found.append(("pruning", Fit(fit.point, narrow.value(fit.point))))
         yield found[-1]
     empty = measured(narrow, Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout)))
     found.append(("growing", [empty, *growth(narrow, empty, budget, tuning)][-1]))
     found.sort(key=lambda one: one[1].value)
-    better = [(way, exchanged(narrow, fit, budget, tuning)) for way, fit in found[: tuning.student.finalists]]
+    race, rest = tuning.student.race, tuning.student.exchanges
+    better = [
+        (way, exchanged(narrow, fit, race, budget, tuning)) for way, fit in found[: tuning.student.finalists]
+    ]
     way, fit = min(better, key=lambda one: one[1].value)
+    fit = exchanged(narrow, fit, rest, budget, tuning)
     yield way, smaller(narrow, fit, noise * (1 - share) ** 2, part.data.amount, tuning)
 
 
@@ -83,10 +93,10 @@ def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> R
     return some_rows(part, int(rows / part.layout.widths[-1]))
 
 
-def exchanged(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Fit:
+def exchanged(part: Relu, fit: Fit, shares: tuple[float, ...], budget: int, tuning: Tuning) -> Fit:
     """Exchange weights again and again, keeping what helps."""
     failed: set[float] = set()
-    for share in tuning.student.exchanges:
+    for share in shares:
         # The same exchange of the same network would fail again.
         if share in failed:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -13,6 +14,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.objective.sparse import places_among
+from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.tuning import SubsetTuning
 from thresher.solvers.auto.wide import relevance
 
@@ -123,6 +125,13 @@ def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTun
     return Subset.of(objective, (features, neurons, *(None for _ in layout.widths[2:])))
 
 
+def fewer_neurons(objective: Relu, count: int) -> Subset:
+    """Restrict an objective with one hidden layer to so many of its neurons, if it has more."""
+    widths = objective.layout.widths
+    neurons = torch.arange(count) if len(widths) == 3 and count < widths[1] else None
+    return Subset.of(objective, (None, neurons, *(None for _ in widths[2:])))
+
+
 def packed(layout: Layout, point: Point) -> Point:
     """Number the neurons of one hidden layer anew, those in use first: the network stays what it is."""
     if layout.layers != 2:
@@ -163,3 +172,10 @@ def compact(objective: Relu, point: Point) -> Subset:
     if data.rows * int(used[0].sum()) * data.dtype.itemsize > objective.memory_limit:
         used[0][:] = True
     return Subset.of(objective, tuple(None if bool(one.all()) else one.nonzero().flatten() for one in used))
+
+
+def compactly(objective: Relu, fit: Fit, work: Callable[[Relu, Fit], Fit]) -> Fit:
+    """Work on a network among the inputs and neurons that it uses; others only take time."""
+    subset = compact(objective, fit.point)
+    fit = work(subset.part, Fit(subset.drop(fit.point), fit.value))
+    return Fit(subset.lift(fit.point), fit.value)

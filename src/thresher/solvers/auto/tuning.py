@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field, fields
 
 from thresher.errors import ParameterError
-from thresher.solvers.auto.recovery_tuning import NewtonTuning, RecoverTuning
+from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning, RecoverTuning
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,11 @@ class CommitteeTuning:
     warm_up: float = 0.02
     betas: tuple[float, float] = (0.9, 0.99)
     epsilon: float = 1e-8
-    # Passes over 1,000 rows, and the least and most; they fall as the root of the rows.
+    # Passes over 1,000 rows, and the least and most; they fall as the root of the rows. What is left of them
+    # where rows are plenty: two members, blind to none, are then where pruning starts, and teach little.
     thousand: float = 150.0
     least: float = 15.0
+    alone: float = 0.5
     # Rows of a minibatch: this many roots of all rows, and the least and most.
     root: float = 3.5
     smallest: int = 32
@@ -136,15 +138,18 @@ class StudentTuning:
     rows: int = 4000
     rows_each: int = 10
     rows_noise: float = 8.0
-    # How many of what was pruned and grown go on to exchanges, and what each admits beyond the budget, as
-    # shares of it.
+    # How many of what was pruned and grown race by exchanges, and what each admits beyond the budget, as
+    # shares of it; those of the best of them after that.
     finalists: int = 2
-    exchanges: tuple[float, ...] = (0.5, 0.25, 0.5, 0.25)
+    race: tuple[float, ...] = (0.5, 0.25)
+    exchanges: tuple[float, ...] = (0.5, 0.25)
     # Weights go, down to this share at a time, until what is expected of other rows exceeds the least so far
     # by this factor; for how many numbers that are fitted a weight counts, since it was chosen.
     kept: float = 0.85
     patience: float = 1.1
     cost: float = 2.0
+    # The share of all rows that the last fit begins with.
+    last_rows: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -183,6 +188,15 @@ class FallingTuning:
     # A short training comes first: its share of the passes, and the weights it ends with, in budgets.
     short: float = 1 / 16
     short_spare: float = 5.0
+    # Where Newton's method follows on classes, which takes a support to its optimum sooner: steps before it,
+    # rows for each nonzero on which weights are exchanged, what is admitted beyond the budget, as its share.
+    followed: int = 12_000
+    rows_each: float = 50.0
+    admitted: float = 0.5
+    # Neurons of a training for classes: for each nonzero of the budget, and at least. Among more, each begins
+    # with few inputs.
+    neurons_each: float = 0.2
+    neurons: int = 10
     # Which of the penalties it trains under, where the user leaves it open.
     alpha: int = 1
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
@@ -191,6 +205,10 @@ class FallingTuning:
     many_rows: int = 128
     many: int = 5000
     full: int = 128
+
+    def width(self, budget: int) -> int:
+        """Give the neurons of a training for classes."""
+        return max(self.neurons, int(self.neurons_each * budget))
 
     def batch(self, wanted: int | str | None, rows: int) -> int:
         """Turn the user's wish into rows of a minibatch."""
@@ -296,32 +314,6 @@ class JudgeTuning:
     outputs: int = 4
     # What a candidate counts of a pass over the rows that it was fitted on.
     pass_share: float = 0.5
-
-
-@dataclass(frozen=True)
-class CleanTuning:
-    """The last prune."""
-
-    # How much the objective may rise when something goes: a share of it, and a number at rounding level.
-    share: float = 1e-7
-    least: float = 1e-20
-    # What a weight that means nothing may gain by fitting rounding, in mean losses of one row.
-    accident: float = 20.0
-    # Losses, in units of the target's variance, at which a fit is exact: targets in float32 leave no more.
-    # More is then tried: removals that the equations say raise twice the objective by so much.
-    exact: float = 1e-14
-    bold: float = 1e-3
-    # Neurons whose cosine is within this of 1, or of -1, may be one: tried in turn.
-    collinear: tuple[float, ...] = (1e-6, 1e-3)
-    # How many times that the equations may promise for removals that are worth a trial.
-    promised: float = 100.0
-    # Rounds of removal, Newton steps after each, and the most weights it is done for.
-    rounds: int = 12
-    steps: int = 6
-    most: int = 400
-    # Rows on which removals are tried first: at least, and for each weight.
-    rows: int = 5000
-    rows_each: int = 20
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.judge import Candidate, Judge
 from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.subset import compactly
 from thresher.solvers.auto.tuning import LadderTuning, Tuning
 from thresher.solvers.auto.wide import alternating, random_start
 
@@ -141,7 +142,11 @@ def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
 def exchange(part: Relu, fit: Fit, share: float, budget: int, tuning: Tuning) -> Fit:
     """Grow beyond the budget by a share of it, refit, and remove what costs least."""
     larger = grow(part, fit, max(1, int(share * budget)), tuning.grow)
-    return shrink(part, refit(part, larger, tuning.grow.wider, tuning.newton), budget, tuning.newton)
+
+    def narrowed(part: Relu, fit: Fit) -> Fit:
+        return shrink(part, refit(part, fit, tuning.grow.wider, tuning.newton), budget, tuning.newton)
+
+    return compactly(part, larger, narrowed)
 
 
 def _exchanged(
