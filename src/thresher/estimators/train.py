@@ -225,7 +225,7 @@ def _objective(
     origins = middle = None
     if units.centred:
         middle = torch.from_numpy(np.resize(units.middle / units.spread, layout.widths[-1]))
-    if units.columns is not None and units.columns.origin.any():
+    if units.columns is not None and units.columns.centred:
         origins = torch.from_numpy(units.columns.origin / units.columns.scale)
     alpha = (settings.alpha or 0.0) / data.amount
     return Relu(data, layout, loss, alpha, origins, middle, memory_limit=settings.memory_limit)

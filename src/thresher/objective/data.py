@@ -10,7 +10,7 @@ import math
 import mmap
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -58,10 +58,13 @@ class Columns:
     Attributes
     ----------
     origin, scale : arrays of shape (d,)
+    centred : bool
+        Whether origins were looked for; they may all be zero.
     """
 
     origin: np.ndarray
     scale: np.ndarray
+    centred: bool = False
 
     @property
     def moved(self) -> Tensor:  # (d,), bool
@@ -304,7 +307,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
             origin[part] = [_common(one, counts, at) for one, at in zip(some.T, origin[part], strict=True)]
         present[part] = counts @ (some != origin[part])
     scale = np.sqrt(np.square(spread) + np.square(mean - origin))
-    return _scaled(origin, scale, present)
+    return replace(_scaled(origin, scale, present), centred=centred)
 
 
 def _scaled(origin: np.ndarray, scale: np.ndarray, present: np.ndarray) -> Columns:

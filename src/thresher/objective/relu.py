@@ -48,10 +48,13 @@ class Relu:
     alpha : float
         L2 penalty beside the mean over rows.
     origins : tensor of shape (inputs,), optional
-        What was subtracted from each input. A neuron that uses one where this is not zero has a bias in raw
-        units, whatever its bias is here, so it holds one.
+        What was subtracted from each input; None where inputs are not centred. A neuron that uses one where
+        this is not zero has a bias in raw units, whatever its bias is here, so it holds one.
     middle : tensor of shape (outputs,), optional
         What was subtracted from the targets. Outputs then have biases in raw units, and hold one.
+    biased : bool
+        Whether neurons that use any input hold a bias, so that a shift of a column does not change what a
+        network may cost.
     absolute : bool
         Whether neurons are ``|z|`` rather than ``relu(z)``.
     memory_limit : int
@@ -64,6 +67,7 @@ class Relu:
     alpha: float = 0.0
     origins: Tensor | None = None
     middle: Tensor | None = None
+    biased: bool = False
     absolute: bool = False
     memory_limit: int = 64 * 2**20
 
@@ -76,7 +80,9 @@ class Relu:
 
     @property
     def moved(self) -> Tensor | None:  # (inputs,), bool
-        """Inputs whose origin is not zero in raw units."""
+        """Inputs that bring a bias along: those whose origin is not zero in raw units, or all."""
+        if self.biased:
+            return torch.ones(self.layout.widths[0], dtype=torch.bool)
         return None if self.origins is None else self.origins != 0
 
     @property

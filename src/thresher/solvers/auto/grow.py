@@ -48,6 +48,7 @@ def grow(objective: Relu, fit: Fit, count: int, tuning: GrowTuning) -> Fit:
     columns = torch.cat([*(view.of_weights(part) for part, _ in weights), view.of_kinks(kinks[0])], 1)
     costs = torch.cat([*(torch.ones(gain.numel()) for _, gain in weights), view.cost_of(kinks[0])]).double()
     gains = torch.cat([*(gain for _, gain in weights), kinks[1]])
+    gains[costs > count] = 0
     # Compared in float32: what differs by rounding only is a tie.
     order = torch.argsort((gains / costs).float(), descending=True, stable=True)[:most]
     order = order[gains[order] > 0]

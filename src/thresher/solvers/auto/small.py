@@ -192,7 +192,9 @@ class Small:
             alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
         loss, amount = self.objective.loss, self.objective.data.amount
         share = trust(loss, amount, self.budget, noise, self.tuning.student)
-        part = under(taught(self.rounded, self.committee, share), alpha)
+        # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
+        biased = replace(self.rounded, biased=self.rounded.origins is not None)
+        part = under(taught(biased, self.committee, share), alpha)
         one = torch.ones(1, dtype=torch.float64)
         found = student(part, self.committee, self.budget, noise, share, self.tuning)
         for number, (way, fit) in enumerate(found):
