@@ -19,7 +19,7 @@ from measuring import Measurement, Options
 
 ROWS, FEATURES = 2_000, 20_000
 HIDDEN, BUDGET = 5_000, 1_000
-BAR = 150.0
+BAR = 100.0
 # A dense gradient grows with d x m; what a fit needs may grow by this share of that, for m small vectors.
 WIDTH_BAR = 0.2
 PASSES = 3

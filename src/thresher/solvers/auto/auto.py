@@ -248,7 +248,8 @@ class Search:
         last = wide if quadratic and self._solvable(wide) else self.budget
         exchanges = not quadratic and self.newton_pays and objective.layout.layers == 2
         whole = quadratic or known is not None
-        narrow = fewer_neurons(objective, objective.size if whole else tuning.width(self.budget))
+        width = objective.size if whole else tuning.width(self.budget, objective.layout.widths[-1])
+        narrow = fewer_neurons(objective, width)
         tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
         falling = self._falling(narrow.part, last, tuning)
         start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)

@@ -193,10 +193,10 @@ class FallingTuning:
     followed: int = 12_000
     rows_each: float = 50.0
     admitted: float = 0.5
-    # Neurons of a training for classes: for each nonzero of the budget, and at least. Among more, each begins
-    # with few inputs.
-    neurons_each: float = 0.2
-    neurons: int = 10
+    # Neurons of a training for classes: for each nonzero of the budget and output, and at least. Among more,
+    # each begins with few inputs.
+    neurons_each: float = 0.05
+    neurons: int = 20
     # Which of the penalties it trains under, where the user leaves it open.
     alpha: int = 1
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
@@ -206,9 +206,9 @@ class FallingTuning:
     many: int = 5000
     full: int = 128
 
-    def width(self, budget: int) -> int:
+    def width(self, budget: int, outputs: int) -> int:
         """Give the neurons of a training for classes."""
-        return max(self.neurons, int(self.neurons_each * budget))
+        return max(self.neurons, int(self.neurons_each * budget * outputs))
 
     def batch(self, wanted: int | str | None, rows: int) -> int:
         """Turn the user's wish into rows of a minibatch."""
