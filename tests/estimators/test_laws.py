@@ -103,3 +103,24 @@ def test_noisy_targets_give_the_same_network_in_any_units(move: str) -> None:
     moved = fitted(*MOVES[move](X, y))
     assert moved.nonzeros_ == plain.nonzeros_
     assert moved.score(*MOVES[move](X, y)) == pytest.approx(plain.score(X, y), abs=1e-6)
+
+
+@pytest.mark.parametrize("rows", [60, 150])
+@pytest.mark.parametrize("draw", ["normal", "heavy tails", "counts and zeros"])
+def test_columns_whose_mean_is_near_zero_may_be_shifted(rows: int, draw: str) -> None:
+    random = np.random.default_rng(1)
+    X = random.standard_normal((rows, 3)) if draw == "normal" else random.standard_t(2, (rows, 3))
+    if draw == "counts and zeros":
+        X[:, 1:] = random.poisson(1.0, (rows, 2))
+    y = np.abs(X[:, 0]) - 0.5 * X[:, 1] + random.normal(0, 0.3, rows)
+    plain = fitted(X, y)
+    for far in (X + 37, X + 1000 * X.std(0)):
+        moved = fitted(far, y)
+        assert moved.score(far, y) == pytest.approx(plain.score(X, y), rel=5e-3)
+        assert moved.nonzeros_ == plain.nonzeros_
+
+
+def test_few_rows_and_a_tight_budget_need_no_biases() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 4))
+    y = 2 * np.maximum(X[:, 0], 0) + 1
+    assert fitted(X, y, budget=2).score(X, y) == pytest.approx(1, abs=1e-12)

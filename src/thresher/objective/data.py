@@ -66,11 +66,6 @@ class Columns:
     scale: np.ndarray
     centred: bool = False
 
-    @property
-    def moved(self) -> Tensor:  # (d,), bool
-        """Columns whose origin is not zero: a neuron that uses one needs a bias in raw units."""
-        return torch.from_numpy(self.origin != 0)
-
 
 class Data:
     """Rows in memory: an array, a memory map, integers or a sparse matrix, read a chunk at a time.
@@ -143,6 +138,14 @@ class Data:
         if dtype is self.dtype:
             return self
         return Data(self.X, self.targets, self.weight, self.seen, dtype, self.memory_limit)
+
+    def moved(self, shift: Tensor, factor: Tensor) -> Data:  # (columns,), (columns,)
+        """Give the same rows with inputs ``(x - shift) * factor``, without a copy."""
+        origin, scale = (np.zeros(self.columns), np.ones(self.columns))
+        if self.seen is not None:
+            origin, scale = self.seen.origin, self.seen.scale
+        columns = Columns(origin + scale * shift.numpy(), scale / factor.numpy(), True)
+        return Data(self.X, self.targets, self.weight, columns, self.dtype, self.memory_limit)
 
     def rounded(self, unit: float) -> Data:
         """Give the same data with inputs and targets as multiples of a unit, where copies are small.

@@ -222,7 +222,7 @@ class Relu:
             g += penalty * running.values.double()
         return H, g
 
-    def _on_inputs(self, indices: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+    def on_inputs(self, indices: Tensor) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
         """Give the weights that read inputs: the block of the biases beside them, places, neurons, inputs."""
         layout = self.layout
         for block, biases in ((0, 0), (layout.layers, layout.layers - 1))[: 1 + layout.direct]:
@@ -238,7 +238,7 @@ class Relu:
             return indices
         wanted = [indices, layout.output_biases] if self.centred else [indices]
         if moved is not None:
-            for biases, _, neuron, feature in self._on_inputs(indices):
+            for biases, _, neuron, feature in self.on_inputs(indices):
                 wanted.append(layout.biases(biases, neuron[moved[feature]].unique()))
         return torch.cat(wanted).unique()
 
@@ -254,7 +254,7 @@ class Relu:
         if self.middle is not None:
             zeros[layout.layers - 1] -= self.middle.double()
         if self.origins is not None:
-            for biases, place, neuron, feature in self._on_inputs(w.indices):
+            for biases, place, neuron, feature in self.on_inputs(w.indices):
                 term = w.values[place].double() * self.origins.double()[feature]
                 zeros[biases].index_add_(0, neuron, term)
         at = torch.cat([layout.biases(block, torch.arange(len(zero))) for block, zero in zeros.items()])

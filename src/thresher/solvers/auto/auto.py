@@ -17,13 +17,14 @@ import torch
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
+from thresher.solvers.auto.centre import Centred, centred
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
 from thresher.solvers.auto.falling import Falling, largest_within, within
 from thresher.solvers.auto.judge import Candidate
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
-from thresher.solvers.auto.small import Small
+from thresher.solvers.auto.small import Small, finished
 from thresher.solvers.auto.subset import Subset, compact, compactly, fewer_neurons, packed, subset_of
 from thresher.solvers.auto.tuning import FallingTuning, Tuning
 from thresher.solvers.auto.ways import exchange, under
@@ -97,6 +98,8 @@ class Search:
         # Makes a network within the budget of what is being trained.
         self.cut: Callable[[], Fit] | None = None
         self.small: Small | None = None
+        # The coordinates of the small search.
+        self.centred = Centred(self.subset.part)
 
     @property
     def alphas(self) -> tuple[float, ...]:
@@ -219,7 +222,11 @@ class Search:
     def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Search by Newton's method."""
         solver, before = self.solver, self.passes
-        self.small = Small(self.subset.part, self.budget, solver.passes, self.seed, solver.alpha, self.tuning)
+        if known is None and self.budget >= self.tuning.judge.centred:
+            # A network that is known may have no room for the biases that other origins ask for.
+            self.centred = centred(self.subset.part)
+        objective = self.centred.part
+        self.small = Small(objective, self.budget, solver.passes, self.seed, solver.alpha, self.tuning)
         search = self.small.search(known)
         while True:
             try:
@@ -231,12 +238,16 @@ class Search:
                 self.cut = self._cut_small
                 yield self._iterate(self._empty, math.nan, "committee", kept=False)
             else:
-                yield self._candidate(candidate)
+                yield self._candidate(replace(candidate, fit=self._as_it_was(candidate.fit)))
 
     def _cut_small(self) -> Fit:
         assert self.small is not None
-        fit = self.small.cut()
+        fit = self._as_it_was(self.small.cut())
         return Fit(self.subset.lift(fit.point), fit.value)
+
+    def _as_it_was(self, fit: Fit) -> Fit:
+        """Give a network of a small search in coordinates as they were before it."""
+        return Fit(self.centred.lift(fit.point), fit.value)
 
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Train by minibatches under a falling budget, then exchange or remove weights by Newton's method."""
@@ -334,7 +345,11 @@ class Search:
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""
-        fit = best.fit if self.small is None else self.small.finished(best)
+        fit = best.fit
+        if self.small is not None and best.way == "recovery":
+            fit = finished(self.subset.part.to(torch.float64), best, self.solver.alpha is None, self.tuning)
+        elif self.small is not None:
+            fit = self._as_it_was(self.small.finished(best))
         status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
         if self.objective.loss.quadratic and fit.value <= self.tuning.judge.recovered:
             status = RECOVERED

@@ -37,7 +37,8 @@ def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
     smaller = _smallest(objective, fit, tuning, newton)
     if fused and smaller is not fit:
         smaller = _with_sides(objective, smaller, tuning)
-    return through_zero(objective, smaller, tuning)
+    # Noisy targets may be fitted better by chance, and then origins would decide how many nonzeros there are.
+    return through_zero(objective, smaller, tuning) if smaller.value <= tuning.exact else smaller
 
 
 def _with_sides(objective: Relu, fit: Fit, tuning: CleanTuning) -> Fit:

@@ -68,7 +68,12 @@ class Small:
         self.committee: Committee | None = None
         self.known: Point | None = None
         # A search is long enough to make another network of another last digit.
-        self.rounded = replace(self.objective, data=self.objective.data.rounded(tuning.judge.digit))
+        # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
+        self.rounded = replace(
+            self.objective,
+            data=self.objective.data.rounded(tuning.judge.digit),
+            biased=self.objective.origins is not None and budget >= tuning.judge.centred,
+        )
         self.fold = folds_of(self.rounded, budget, seed, tuning.judge)
         self.judges = judges_of(self.rounded, budget, seed, tuning.judge)
 
@@ -228,22 +233,7 @@ class Small:
 
     def finished(self, best: Candidate) -> Fit:
         """Fit the winner on all rows, and clean it."""
-        whole, tuning, fit = self.objective, self.tuning, best.fit
-        if best.finish is not None:
-            fit = best.finish(under(whole, best.alpha))
-        subset = compact(whole, fit.point)
-        objective, point = under(subset.part, best.alpha), subset.drop(fit.point)
-        fit = Fit(point, objective.value(point))
-        if best.finish is None:
-            fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
-        explained = objective.loss.quadratic and min(best.score, fit.value) <= tuning.judge.exact
-        if explained and self.alpha is None:
-            # The targets can be explained: no penalty is to stand in the way of the last digit.
-            objective = under(subset.part, 0.0)
-            fit = Fit(fit.point, objective.value(fit.point))
-            fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
-        fit = cleaned(objective, fit, tuning.clean, tuning.newton)
-        return self._no_worse(Fit(subset.lift(fit.point), fit.value))
+        return self._no_worse(finished(self.objective, best, self.alpha is None, self.tuning))
 
     def _no_worse(self, fit: Fit) -> Fit:
         """Give the network that was known where it fits all rows better than what was found."""
@@ -252,3 +242,23 @@ class Small:
         bare = under(self.objective, 0.0)
         known = measured(bare, self.known.to(torch.float64))
         return known if known.value < bare.value(fit.point) else fit
+
+
+def finished(whole: Relu, best: Candidate, free: bool, tuning: Tuning) -> Fit:
+    """Fit a candidate on all rows, and clean it; the penalty is given up where it is `free` to be."""
+    fit = best.fit
+    if best.finish is not None:
+        fit = best.finish(under(whole, best.alpha))
+    subset = compact(whole, fit.point)
+    objective, point = under(subset.part, best.alpha), subset.drop(fit.point)
+    fit = Fit(point, objective.value(point))
+    if best.finish is None:
+        fit = refit(objective, fit, tuning.judge.steps, tuning.newton, rough=False)
+    explained = objective.loss.quadratic and min(best.score, fit.value) <= tuning.judge.exact
+    if explained and free:
+        # The targets can be explained: no penalty is to stand in the way of the last digit.
+        objective = under(subset.part, 0.0)
+        fit = Fit(fit.point, objective.value(fit.point))
+        fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
+    fit = cleaned(objective, fit, tuning.clean, tuning.newton)
+    return Fit(subset.lift(fit.point), fit.value)

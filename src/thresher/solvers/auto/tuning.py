@@ -288,6 +288,9 @@ class JudgeTuning:
     # What inputs and targets are rounded to while candidates are searched for, in their spreads: above what a
     # shift by 1,000 spreads loses, below what tells an exact fit from another.
     digit: float = 2.0**-24
+    # Budgets below which a search leaves columns whose mean is near zero where they are: about their means
+    # every neuron has a bias, which so few nonzeros cannot pay (laws of 2 to 4 weights on 40 rows are lost).
+    centred: int = 10
     # What targets that were rounded to float32 leave at most: below this, the network counts as recovered.
     recovered: float = 1e-14
     exact_steps: int = 40
