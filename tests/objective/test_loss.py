@@ -176,6 +176,17 @@ def test_a_count_that_is_far_too_large_pulls_its_output_down(dtype: torch.dtype)
 
 
 @every_loss
+def test_no_loss_is_below_zero(loss: Loss) -> None:
+    assert bool((loss.value(*draw(loss)) >= 0).all())
+
+
+@pytest.mark.parametrize("count", [0.0, 1.0, 7.0, 1e6, 1e17])
+def test_a_count_that_is_predicted_costs_nothing(count: float) -> None:
+    y = torch.tensor([[count]], dtype=torch.float64)
+    assert float(Poisson().value(y.clamp(min=1e-300).log(), y)) == pytest.approx(0, abs=1e-12 * max(count, 1))
+
+
+@every_loss
 def test_the_arguments_are_left_alone(loss: Loss) -> None:
     output, y = draw(loss)
     J, share = torch.ones(ROWS, OUTPUTS, PARAMETERS, dtype=torch.float64), shares()
@@ -223,7 +234,7 @@ def test_known_values() -> None:
     zero, one = torch.zeros(1, 1), torch.ones(1, 1)
     assert float(SquaredError().value(3 * one, one)) == 2.0
     assert float(Logistic().value(zero, one)) == pytest.approx(math.log(2))
-    assert float(Poisson().value(one, 2 * one)) == pytest.approx(math.e - 2)
+    assert float(Poisson().value(one, 2 * one)) == pytest.approx(math.e - 4 + 2 * math.log(2))
     assert float(CrossEntropy(3).value(torch.zeros(1, 3), torch.tensor([[2]]))) == pytest.approx(math.log(3))
 
 

@@ -249,9 +249,8 @@ def _linear(objective: Relu, settings: Settings) -> Linear:
 
 
 def _tolerance(settings: Settings, objective: Relu) -> float:
-    """Give the loss that is low enough: a share of that of the zero network, where no loss is below zero."""
-    bounded = objective.loss.link != "log"
-    return settings.tol * objective.value(_nothing(objective)) if bounded else -math.inf
+    """Give the loss that is low enough: a share of that of the zero network."""
+    return settings.tol * objective.value(_nothing(objective))
 
 
 def _refuse_strange(solver: Solver, solution: Solution, problem: Relu | Linear, budget: int) -> None:

@@ -39,7 +39,7 @@ class Loss(Protocol):
     """Whether the second-order model is exact."""
 
     def value(self, output: Tensor, y: Tensor) -> Tensor:  # (rows,)
-        """Give the loss of each row, summed over its outputs, in float64."""
+        """Give the loss of each row, summed over its outputs, in float64: never below 0, which is perfect."""
         ...
 
     def slope(self, output: Tensor, y: Tensor) -> Tensor:  # (rows, outputs)
@@ -159,19 +159,22 @@ class Huber(Loss):
 
 @dataclass(frozen=True)
 class Poisson(Loss):
-    """Minus the log-likelihood of counts whose mean is exp(output), up to a constant: exp(output) - y output.
+    """Half the deviance of counts whose mean is exp(output): ``exp(output) - y output - y + y log y``.
 
-    (Counts need not be whole: rates and amounts with zeros will do.)
+    It is minus the log-likelihood, less what no prediction can avoid. (Counts need not be whole: rates and
+    amounts with zeros will do.)
     """
 
     name: ClassVar[str] = "poisson"
     link: ClassVar[str] = "log"
 
     def value(self, output: Tensor, y: Tensor) -> Tensor:
-        """Give exp(output) - y output."""
-        output = output.double()
+        """Give half the deviance; beyond the largest output it goes on as a straight line."""
+        output, y = output.double(), y.double()
         capped = output.clamp(max=LARGEST_LOG)
-        return (capped.exp() * (1 + (output - capped)) - y.double() * output).sum(1)
+        mean = capped.exp() * (1 + (output - capped))
+        # Rounding of large counts must not lead below zero, where no loss is a share of another.
+        return (mean - y * output + torch.xlogy(y, y) - y).clamp_(min=0).sum(1)
 
     def slope(self, output: Tensor, y: Tensor) -> Tensor:
         """Give the predicted mean less the count."""
