@@ -12,7 +12,7 @@ import torch
 from thresher import SparseMLPClassifier, SparseMLPRegressor
 from thresher.errors import DataError, ParameterError
 from thresher.linear.vector import SparseVector
-from thresher.objective.loss import Huber
+from thresher.objective.loss import CrossEntropy, Huber, Logistic
 from thresher.solvers.auto import Auto, Tuning
 from thresher.solvers.auto.tuning import GrowTuning, JudgeTuning
 from thresher.solvers.iht import IHT
@@ -154,6 +154,33 @@ def test_a_loss_for_one_kind_of_target_is_refused_for_the_other() -> None:
     one_sentence(error, "'logistic'", "'huber'")
 
 
+@pytest.mark.parametrize(
+    ("model", "targets", "words"),
+    [
+        (SparseMLPClassifier(10, 5, loss=CrossEntropy(5)), np.arange(120) % 3, ("classes=5", "3 classes")),
+        (SparseMLPClassifier(10, 5, loss=CrossEntropy(2)), y > 0, ("'softmax'", "2 classes")),
+        (SparseMLPClassifier(10, 5, loss=Logistic()), np.arange(120) % 3, ("'logistic'", "3 classes")),
+        (SparseMLPRegressor(10, 5, loss=CrossEntropy(2)), y, ("'softmax'", "regressor")),
+        (SparseMLPRegressor(10, 5, loss=Huber), y, ("loss=", "a loss object")),
+        (SparseMLPRegressor(10, 5, solver=IHT), y, ("solver=", "a solver object")),
+    ],
+    ids=[
+        "other classes",
+        "two outputs for one",
+        "one output for three",
+        "regressor",
+        "a class",
+        "solver class",
+    ],
+)
+def test_a_loss_that_does_not_fit_the_targets_is_refused_naming_both(
+    model: Any, targets: np.ndarray, words: tuple[str, ...]
+) -> None:
+    with pytest.raises(ParameterError) as error:
+        model.fit(X, targets)
+    one_sentence(error, *words)
+
+
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_hubers_loss_is_not_moved_by_outliers(outputs: int) -> None:
     law = np.maximum(X[:, 0], 0) + X[:, 1]
@@ -185,6 +212,22 @@ def test_what_is_not_a_whole_tuning_is_refused(tuning: Any) -> None:
     with pytest.raises(ParameterError) as error:
         SparseMLPRegressor(10, 5, tuning=tuning).fit(X, y)
     one_sentence(error, "tuning=", "Tuning, or None")
+
+
+@pytest.mark.parametrize(
+    ("solver", "option"),
+    [
+        ("paper", {"tuning": Tuning()}),
+        (IHT(), {"tuning": Tuning()}),
+        (IHT(), {"batch_size": 7}),
+        (Auto(5), {"tuning": Tuning(judge=JudgeTuning(folds=3))}),
+    ],
+    ids=["paper", "IHT", "batch", "Auto"],
+)
+def test_what_a_solver_has_of_its_own_is_refused_beside_it(solver: Any, option: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError) as error:
+        SparseMLPRegressor(10, 5, solver=solver, **option).fit(X, y)
+    one_sentence(error, *option, "IHT" if solver == "paper" else type(solver).__name__)
 
 
 def test_a_tuning_decides() -> None:

@@ -29,7 +29,7 @@ from problems import (
 from thresher.errors import BudgetError, DataError, ParameterError
 from thresher.linear.budget import constant, keep_largest
 from thresher.linear.gaussian import GaussianOperator
-from thresher.linear.matrix import UnitColumns
+from thresher.linear.matrix import DenseColumns, MatrixOperator, UnitColumns
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
@@ -549,3 +549,33 @@ def test_a_step_of_zero_keeps_no_zeros() -> None:
     after = solver.step(solver.init(objective, 3, Start(start)))
     assert torch.isfinite(after.w.values).all()
     assert (after.w.values != 0).all()
+
+
+class Misfit(MatrixOperator):
+    """An operator of which one method gives too little."""
+
+    short = ""
+
+    def forward(self, w: SparseVector) -> torch.Tensor:
+        return super().forward(w)[int(self.short == "forward") :]
+
+    def adjoint(self, residual: torch.Tensor) -> Any:
+        for start, block in super().adjoint(residual):
+            yield start, block[: block.numel() - int(self.short == "adjoint")]
+
+    def on_support(self, support: torch.Tensor) -> DenseColumns:
+        return DenseColumns(self.matrix[int(self.short == "on_support") :, support])
+
+
+@pytest.mark.parametrize("method", ["forward", "adjoint", "on_support"])
+def test_an_operator_whose_shapes_do_not_fit_is_refused_naming_the_method(method: str) -> None:
+    A = Misfit(torch.randn(20, 30, generator=torch.Generator().manual_seed(0)).double())
+    assert iht(A, np.ones(20), budget=3).w.nonzeros <= 3
+    A.short = method
+    with pytest.raises(ParameterError, match=f"^{method} of Misfit gave shape .* but an operator of 20 rows"):
+        iht(A, np.ones(20), budget=3)
+
+
+def test_what_is_no_operator_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"operator=ndarray.*MatrixOperator"):
+        iht(np.eye(3), np.ones(3), budget=1)  # type: ignore[arg-type]

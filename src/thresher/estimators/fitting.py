@@ -86,6 +86,12 @@ class SparseMLP(Predictor):
             "sample_weight": weight is not None,
         }
         ignored = [name for name, given in asked.items() if given and name not in solver.needs.options]
+        # Solvers that are made here have taken these; one that came has its own.
+        made = {
+            "batch_size": isinstance(settings.batch_size, int) and settings.batch_size,
+            "tuning": self.tuning,
+        }
+        ignored += [name for name, given in made.items() if given and getattr(solver, name, None) != given]
         if ignored:
             layers = len(settings.hidden)
             raise ParameterError(

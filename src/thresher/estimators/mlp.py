@@ -146,6 +146,7 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
     ) -> tuple[Rows, Loss, Settings]:
         settings = check_parameters(self)
         loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+        _refuse_link(loss, ("identity", "log"), "a regressor predicts numbers")
         X, y = self._validated(X, y, numeric=True, reset=reset)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
@@ -259,6 +260,10 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
     def _loss(self, classes: int, settings: Settings) -> Loss:
         """Choose what is minimised."""
         if not isinstance(self.loss, str):
+            links = ("logistic", "identity") if classes == 2 else ("softmax",)
+            _refuse_link(self.loss, links, f"y holds {classes} classes")
+            if getattr(self.loss, "classes", classes) != classes:
+                raise ParameterError(f"loss={self.loss!r} came, but y holds {classes} classes.")
             return self.loss
         if classes > 2:
             if self.loss == "squared":
@@ -278,6 +283,15 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
             return weight
         balance = compute_sample_weight(self.class_weight, y)
         return balance if weight is None else weight * balance
+
+
+def _refuse_link(loss: Loss, links: tuple[str, ...], because: str) -> None:
+    """Refuse a loss object whose outputs do not become such predictions."""
+    if loss.link not in links:
+        named = " or ".join(repr(link) for link in links)
+        raise ParameterError(
+            f"loss={loss!r} has link={loss.link!r}, but {because}, which takes a loss with link={named}."
+        )
 
 
 def _refuse_weightless_classes(weight: np.ndarray | None, codes: np.ndarray, classes: np.ndarray) -> None:

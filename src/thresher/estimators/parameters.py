@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import is_dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -27,9 +28,10 @@ def check_parameters(estimator: Any) -> Settings:
     check_budget(estimator.budget)
     problems: list[str] = []
 
-    def require(name: str, allowed: bool, what: str) -> None:
+    def require(name: str, allowed: bool, what: str, came: str | None = None) -> None:
         if not allowed:
-            problems.append(f"{name}={getattr(estimator, name)!r}, but it must be {what}.")
+            came = repr(getattr(estimator, name)) if came is None else came
+            problems.append(f"{name}={came}, but it must be {what}.")
 
     hidden = estimator.hidden
     widths = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
@@ -47,7 +49,7 @@ def check_parameters(estimator: Any) -> Settings:
     elif not isinstance(estimator.solver, str):
         require(
             "solver",
-            all(hasattr(estimator.solver, part) for part in ("needs", "init", "step", "stop", "rescue")),
+            _object_with(estimator.solver, ("needs", "init", "step", "stop", "rescue")),
             "'auto', 'paper' or a solver object with needs, init, step, stop and rescue",
         )
     for name in ("bias", "scale"):
@@ -76,13 +78,15 @@ def check_parameters(estimator: Any) -> Settings:
     loss = estimator.loss
     require(
         "loss",
-        loss in allowed if isinstance(loss, str) else all(hasattr(loss, part) for part in PARTS_OF_LOSS),
+        loss in allowed if isinstance(loss, str) else _object_with(loss, PARTS_OF_LOSS),
         f"{named}, or a loss object with {', '.join(PARTS_OF_LOSS)}",
     )
     require(
         "tuning",
         estimator.tuning is None or isinstance(estimator.tuning, Tuning),
         "a thresher.solvers.auto.Tuning, or None; the tuning of one phase is one of its fields",
+        # A tuning written out is longer than a screen.
+        came=f"{type(estimator.tuning).__name__}(...)" if is_dataclass(estimator.tuning) else None,
     )
     require("callback", estimator.callback is None or callable(estimator.callback), "a function or None")
     if problems:
@@ -143,6 +147,11 @@ def _batch_size(batch: Any, solver: Any) -> int | str | None:
     if batch == "auto":
         return None if solver == "paper" else "auto"
     return None if batch is None else int(batch)
+
+
+def _object_with(value: Any, parts: tuple[str, ...]) -> bool:
+    """Say whether an object, not its class, has all of its parts."""
+    return not isinstance(value, type) and all(hasattr(value, part) for part in parts)
 
 
 def _whole(value: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.errors import ParameterError
 from thresher.linear.budget import StreamingTop
 from thresher.linear.operator import Operator, Restricted
 from thresher.linear.vector import SparseVector
@@ -77,6 +78,7 @@ class Linear:
 
     def slope(self, output: Tensor, start: int = 0, stop: int | None = None) -> Tensor:  # (stop - start,)
         """Give the derivative of the mean loss with respect to the output of rows start to stop."""
+        self._require("forward", output.shape, self.y[start:stop].shape)
         slope = self.loss.slope(output[:, None], self.y[start:stop, None])[:, 0]
         return slope * self.share[start:stop]
 
@@ -103,7 +105,7 @@ class Linear:
         whole, and one pass serves every step size.
         """
         output, blocks = self.operator.sweep(w, self.slope)
-        top = StreamingTop(extra, self.size)
+        top, length = StreamingTop(extra, self.size), 0
         on_support = torch.empty(w.nonzeros, dtype=self.operator.dtype)
         for start, block in blocks:
             first, last = torch.searchsorted(w.indices, torch.tensor([start, start + block.numel()])).tolist()
@@ -111,8 +113,10 @@ class Linear:
             on_support[first:last] = block[inside]
             block[inside] = 0
             top.offer(start, block)
+            length += block.numel()
             # The next block is computed before this name is used again.
             del block
+        self._require("adjoint", (length,), (self.size,))
         outside = top.result()
         if self.alpha:
             on_support += self.alpha * w.values
@@ -124,7 +128,17 @@ class Linear:
 
     def restricted(self, support: Tensor) -> RestrictedLinear:
         """See the objective on a support only."""
-        return RestrictedLinear(self, self.operator.on_support(support))
+        columns = self.operator.on_support(support)
+        self._require("on_support", (columns.rows, columns.size), (self.operator.rows, support.numel()))
+        return RestrictedLinear(self, columns)
+
+    def _require(self, method: str, came: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+        """Refuse what an operator gives if its shape does not fit, naming the operator and the method."""
+        if came != wanted:
+            raise ParameterError(
+                f"{method} of {type(self.operator).__name__} gave shape {tuple(came)}, but an operator of "
+                f"{self.operator.rows} rows and {self.size} columns gives {tuple(wanted)} there."
+            )
 
 
 @dataclass(frozen=True, eq=False)

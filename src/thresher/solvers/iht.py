@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from thresher.errors import DataError
+from thresher.errors import DataError, ParameterError
 from thresher.linear.budget import Schedule, check_budget, constant, keep_largest
 from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
@@ -286,6 +286,11 @@ def iht(
     >>> found.w.indices.tolist(), found.status.name in ("settled", "fitted")
     ([3, 50, 120], True)
     """
+    if not all(hasattr(operator, part) for part in ("forward", "adjoint", "on_support")):
+        raise ParameterError(
+            f"operator={type(operator).__name__}(...), but it must be an Operator with forward, adjoint and "
+            "on_support, such as MatrixOperator(matrix) of a matrix at hand."
+        )
     budget = check_budget(budget, operator.size)
     measured = torch.from_numpy(_numbers(y)).to(operator.dtype)
     if measured.shape != (operator.rows,):

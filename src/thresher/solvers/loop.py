@@ -263,8 +263,10 @@ def refuse_misfit(solver: Solver, objective: Any) -> None:
     """Refuse an objective that a solver does not take, naming both and what is missing."""
     needs = solver.needs
     if needs.kind != objective.kind:
-        _refuse(
-            solver, type(objective).__name__, f"a {needs.kind} objective, and this one is {objective.kind}"
+        raise ParameterError(
+            f"{type(solver).__name__} cannot work on {type(objective).__name__}: it needs a {needs.kind} "
+            f"objective, and this one is {objective.kind}. Use a solver that needs that kind, such as "
+            f"{'Auto' if objective.kind == 'relu' else 'IHT'}."
         )
     if objective.layout is not None:
         refuse_network(solver, objective.layout.widths)
