@@ -124,3 +124,16 @@ def test_few_rows_and_a_tight_budget_need_no_biases() -> None:
     X = np.random.default_rng(0).standard_normal((40, 4))
     y = 2 * np.maximum(X[:, 0], 0) + 1
     assert fitted(X, y, budget=2).score(X, y) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+@pytest.mark.parametrize("copies", ["equal", "other units"])
+def test_of_equal_columns_one_is_read(noise: float, copies: str) -> None:
+    random = np.random.default_rng(5)
+    X = random.normal(2, 1, (150, 3))
+    X = np.concatenate([X, X if copies == "equal" else 3 - 2 * X], 1)
+    for y in (3 * X[:, 0] - X[:, 2] + 7, np.abs(X[:, 0] - 2) + X[:, 1]):
+        model = fitted(X, y + noise * random.standard_normal(150))
+        used = model.get_support()
+        assert not (used[:3] & used[3:]).any()
+        assert used.sum() == 2

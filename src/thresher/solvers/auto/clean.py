@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,6 +19,8 @@ from thresher.solvers.auto.subset import compactly
 
 # A sum that is this much smaller than what was added up is zero but for rounding.
 ROUNDING = 1e-9
+# Columns whose squared cosine differs from 1 by less than this are multiples of one another.
+COPY = 1e-10
 # Numbers of a matrix of all neurons that are compared with one another.
 MOST_NUMBERS = 10**6
 
@@ -29,6 +32,7 @@ def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning
 
 def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     fused = objective.layout.fused and objective.layout.layers == 2
+    fit = _without_copies(objective, fit, tuning)
     for part in (_without_idle, _straightened):
         trial = measured(objective, part(objective, fit.point, tuning))
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(objective, fit, trial, tuning):
@@ -39,6 +43,41 @@ def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
         smaller = _with_sides(objective, smaller, tuning)
     # Noisy targets may be fitted better by chance, and then origins would decide how many nonzeros there are.
     return through_zero(objective, smaller, tuning) if smaller.value <= tuning.exact else smaller
+
+
+def _without_copies(objective: Relu, fit: Fit, tuning: CleanTuning) -> Fit:
+    """Read one column where others are multiples of it: a penalty alone would share a weight among them."""
+    layout, data, w = objective.layout, objective.data, fit.point.w
+    if data.sparse or data.columns < 2 or data.columns**2 > MOST_NUMBERS:
+        return fit
+
+    def each(batch: Batch) -> tuple[Tensor, ...]:
+        return ((batch.X * batch.share[:, None]).T @ batch.X,)
+
+    (products,) = data.total(each, data.columns)
+    size = products.diagonal().clamp(min=1e-300)
+    alike = products.square() > (1 - COPY) * size[:, None] * size
+    alike.fill_diagonal_(True)
+    leader = alike.to(torch.int8).argmax(1)
+    if torch.equal(leader, torch.arange(data.columns)):
+        return fit
+    ratio = products.gather(1, leader[:, None])[:, 0] / size[leader]
+    indices, values = w.indices.clone(), w.values.clone()
+    blocks = (0, layout.layers) if layout.direct else (0,)
+    for block in blocks:
+        part = layout.split(w.indices)[block]
+        neuron, feature = layout.pairs(w.indices[part], block)
+        inside = feature < layout.inputs[block]
+        column = feature.clamp(max=data.columns - 1)
+        values[part] *= torch.where(inside, ratio[column], 1.0).to(values.dtype)
+        indices[part] = layout.position(block, neuron, torch.where(inside, leader[column], feature))
+    places, place = indices.unique(return_inverse=True)
+    summed = torch.zeros(places.numel(), dtype=values.dtype).index_add_(0, place, values)
+    trial = measured(objective, replace(fit.point, w=SparseVector(places, summed, w.size)))
+    bare = replace(objective, alpha=0.0)
+    before = bare.value(fit.point)
+    same = bare.value(trial.point) <= before * (1 + tuning.share) + tuning.least
+    return trial if same and trial.nonzeros <= fit.nonzeros else fit
 
 
 def _with_sides(objective: Relu, fit: Fit, tuning: CleanTuning) -> Fit:
