@@ -20,6 +20,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit, measured
 from thresher.solvers.auto.tuning import LinearTuning
+from thresher.solvers.auto.wide import best_constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +134,8 @@ def as_fit(objective: Relu, model: Model) -> Fit:
 def _empty(objective: Relu, tuning: LinearTuning) -> Model:
     inputs, outputs = objective.layout.widths[0], objective.layout.widths[-1]
     numbers = torch.zeros(inputs + 1, outputs, dtype=torch.float64)
-    if objective.layout.bias and not objective.centred:
-        constant = objective.loss.constant(objective.data.targets, objective.data.share)
-        numbers[-1, : constant.numel()] = constant
+    if objective.layout.bias:
+        numbers[-1] = best_constant(objective)
     return Model(numbers, math.inf, tuning.curvature)
 
 

@@ -18,7 +18,7 @@ from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.subset import compactly
 from thresher.solvers.auto.tuning import LadderTuning, Tuning
-from thresher.solvers.auto.wide import alternating, random_start
+from thresher.solvers.auto.wide import alternating, best_constant, random_start
 
 
 def constant(
@@ -27,12 +27,8 @@ def constant(
     """Give the best constant within the budget, which needs no input."""
     part = under(judge.part, alphas[-1])
     signs = alternating(part.layout)
-    best = torch.zeros(part.layout.widths[-1], dtype=torch.float64)
-    if not part.centred:
-        found = part.loss.constant(part.data.targets, part.data.share)
-        best[: found.numel()] = found
     places = part.layout.output_biases
-    w = keep_largest(SparseVector(places, best[: places.numel()], part.size), budget)
+    w = keep_largest(SparseVector(places, best_constant(part)[: places.numel()], part.size), budget)
     yield judge.candidate("constant", measured(part, Point(w, signs)), alphas[-1], ("constant",))
 
 

@@ -80,25 +80,29 @@ def best_constant(objective: Relu) -> Tensor:  # (outputs,)
 
 def loss_of_constant(objective: Relu) -> float:
     """Give the mean loss of the best constant."""
-    data = objective.data
-    output = best_constant(objective)[None].expand(data.rows, -1)
-    return float(objective.loss.value(output, data.targets) @ data.share.double())
+    best = best_constant(objective)
+
+    def each(batch: Batch) -> tuple[Tensor, ...]:
+        return (objective.loss.value(best.expand(len(batch.y), -1), batch.y) @ batch.share.double(),)
+
+    return float(objective.data.total(each)[0])
 
 
 def orientation(objective: Relu) -> Tensor:  # (outputs,), +1 or -1
     """Say to which side each target is skewed, so that mirrored targets begin with a mirrored network."""
-    y, share = objective.data.targets, objective.data.share.double()
-    if not y.is_floating_point() or y.shape[1] != objective.layout.widths[-1]:
-        return torch.ones(objective.layout.widths[-1], dtype=torch.float64)
-    skewness = share @ (y.double() - share @ y.double()).pow(3)
+    data, outputs = objective.data, objective.layout.widths[-1]
+    if not data.targets.is_floating_point() or data.targets.shape[1] != outputs:
+        return torch.ones(outputs, dtype=torch.float64)
+    (mean,) = data.total(lambda batch: (batch.share.double() @ batch.y.double(),))
+    (skewness,) = data.total(lambda batch: (batch.share.double() @ (batch.y.double() - mean).pow(3),))
     return torch.where(skewness < 0, -1.0, 1.0).double()
 
 
 def relevance(objective: Relu) -> Tensor:  # (inputs,)
     """Say how much each input tells by itself: what its better half, above or below zero, explains."""
-    zero = torch.zeros(1, objective.layout.widths[-1], dtype=objective.data.dtype)
-    if objective.layout.bias and not objective.centred:
-        zero = objective.loss.constant(objective.data.targets, objective.data.share).to(zero)[None]
+    zero = torch.zeros(objective.layout.widths[-1], dtype=objective.data.dtype)
+    if objective.layout.bias:
+        zero = best_constant(objective).to(zero)
 
     def each(batch: Batch) -> tuple[Tensor, ...]:
         slope = objective.slope(zero.expand(len(batch.X), -1).contiguous(), batch)
