@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -25,11 +26,27 @@ from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
 
 
+@dataclass(eq=False, repr=False)
 class _BudgetPath(Predictor):
     """What both estimators share: the path, its scores, and the choice."""
 
-    _estimator: Callable[..., Any]
-    _passed_on: tuple[str, ...] = (
+    budgets: str | Sequence[int] = "auto"
+    hidden: int | tuple[int, ...] = 100
+    _: KW_ONLY
+    cv: Any = 5
+    scoring: Any = None
+    rule: str = "one_se"
+    solver: Any = "auto"
+    bias: bool | None = None
+    alpha: float | None = None
+    batch_size: int | str | None = "auto"
+    max_iter: int = 200
+    memory_limit: int | str = "64MB"
+    random_state: Any = None
+    callback: Callable[[dict[str, Any]], object] | None = None
+
+    _estimator: ClassVar[Callable[..., Any]]
+    _passed_on: ClassVar[tuple[str, ...]] = (
         "hidden",
         "solver",
         "bias",
@@ -38,37 +55,6 @@ class _BudgetPath(Predictor):
         "max_iter",
         "memory_limit",
     )
-
-    def __init__(
-        self,
-        budgets: str | Sequence[int] = "auto",
-        hidden: int | tuple[int, ...] = 100,
-        *,
-        cv: Any = 5,
-        scoring: Any = None,
-        rule: str = "one_se",
-        solver: Any = "auto",
-        bias: bool | None = None,
-        alpha: float | None = None,
-        batch_size: int | str | None = "auto",
-        max_iter: int = 200,
-        memory_limit: int | str = "64MB",
-        random_state: Any = None,
-        callback: Callable[[dict[str, Any]], object] | None = None,
-    ) -> None:
-        self.budgets = budgets
-        self.hidden = hidden
-        self.cv = cv
-        self.scoring = scoring
-        self.rule = rule
-        self.solver = solver
-        self.bias = bias
-        self.alpha = alpha
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.callback = callback
 
     def _new(self, seed: int) -> Any:
         passed = {name: getattr(self, name) for name in self._passed_on}
@@ -120,6 +106,7 @@ class _BudgetPath(Predictor):
             self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
 
 
+@dataclass(eq=False, repr=False)
 class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
     """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
 
@@ -173,7 +160,7 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
     True
     """
 
-    _estimator = SparseMLPRegressor
+    _estimator: ClassVar[Callable[..., Any]] = SparseMLPRegressor
 
     def fit(self, X: Any, y: Any) -> SparseMLPRegressorCV:
         """Choose a budget and fit its network.
@@ -193,6 +180,7 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
         return self
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
     """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
 
@@ -217,43 +205,10 @@ class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
     (True, (3, 3))
     """
 
-    _estimator = SparseMLPClassifier
-    _passed_on = (*_BudgetPath._passed_on, "class_weight")
+    class_weight: Any = None
 
-    def __init__(
-        self,
-        budgets: str | Sequence[int] = "auto",
-        hidden: int | tuple[int, ...] = 100,
-        *,
-        cv: Any = 5,
-        scoring: Any = None,
-        rule: str = "one_se",
-        solver: Any = "auto",
-        bias: bool | None = None,
-        alpha: float | None = None,
-        batch_size: int | str | None = "auto",
-        max_iter: int = 200,
-        class_weight: Any = None,
-        memory_limit: int | str = "64MB",
-        random_state: Any = None,
-        callback: Callable[[dict[str, Any]], object] | None = None,
-    ) -> None:
-        super().__init__(
-            budgets,
-            hidden,
-            cv=cv,
-            scoring=scoring,
-            rule=rule,
-            solver=solver,
-            bias=bias,
-            alpha=alpha,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            memory_limit=memory_limit,
-            random_state=random_state,
-            callback=callback,
-        )
-        self.class_weight = class_weight
+    _estimator: ClassVar[Callable[..., Any]] = SparseMLPClassifier
+    _passed_on: ClassVar[tuple[str, ...]] = (*_BudgetPath._passed_on, "class_weight")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
