@@ -20,7 +20,9 @@ from thresher import SparseMLPClassifier, SparseMLPClassifierCV, SparseMLPRegres
 from thresher.data.planted import planted
 from thresher.errors import BudgetError, DataError, ParameterError
 from thresher.estimators.choosing import BUDGETS, budgets_to_try, choose
+from thresher.solvers.auto import Tuning
 from thresher.solvers.auto.auto import Auto
+from thresher.solvers.auto.tuning import JudgeTuning
 
 
 def small(kind: type) -> Any:
@@ -246,3 +248,15 @@ def test_a_measure_that_is_undefined_is_refused_at_its_first_score() -> None:
 def test_too_few_rows_are_refused() -> None:
     with pytest.raises(DataError, match="2 of each class"):
         SparseMLPClassifierCV([2]).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+def test_another_loss_and_tuning_reach_every_fit() -> None:
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 3))
+    y = random.poisson(np.exp(X[:, 0]))
+    tuning = Tuning(judge=JudgeTuning(folds=3))
+    model = SparseMLPRegressorCV([2, 4], hidden=3, cv=2, max_iter=3, loss="poisson", tuning=tuning)
+    assert (model.fit(X, y).predict(X) > 0).all()
+    assert model.estimator_.tuning is tuning
+    with pytest.raises(DataError, match="poisson"):
+        model.fit(X, -y)

@@ -37,11 +37,13 @@ class _BudgetPath(Predictor):
     scoring: Any = None
     rule: str = "one_se"
     solver: Any = "auto"
+    loss: Any = "auto"
     bias: bool | None = None
     alpha: float | None = None
     batch_size: int | str | None = "auto"
     max_iter: int = 200
     memory_limit: int | str = "64MB"
+    tuning: Any = None
     random_state: Any = None
     callback: Callable[[dict[str, Any]], object] | None = None
 
@@ -49,11 +51,13 @@ class _BudgetPath(Predictor):
     _passed_on: ClassVar[tuple[str, ...]] = (
         "hidden",
         "solver",
+        "loss",
         "bias",
         "alpha",
         "batch_size",
         "max_iter",
         "memory_limit",
+        "tuning",
     )
 
     def _new(self, seed: int) -> Any:
@@ -129,7 +133,7 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
     rule : {"one_se", "best"}
         "one_se" takes the smallest budget within one standard error of the best; "best" the best itself. A
         single split (as with ``PredefinedSplit``) gives no standard error, and both take the best.
-    solver, bias, alpha, batch_size, max_iter, memory_limit
+    solver, loss, bias, alpha, batch_size, max_iter, memory_limit, tuning
         As in :class:`SparseMLPRegressor`, for every fit.
     random_state : int, RandomState or None
         Seed of folds and fits.

@@ -321,7 +321,7 @@ def _removals(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuni
         if fit.value <= tuning.exact:
             # Nothing is lost by trying: what is exact before is exact afterwards, or else it stays.
             slack = tuning.bold
-        order = removal(H, fit.point.w.values.double(), free, 0, newton.ridge * 1e-3, slack)[:most]
+        order = removal(H, fit.point.w.values.double(), free, 0, newton.ridge * tuning.ridge, slack)[:most]
         trial = fit
         while order.numel():
             stays = torch.ones(fit.nonzeros, dtype=torch.bool)

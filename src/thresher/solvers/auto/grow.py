@@ -42,7 +42,7 @@ class Kinks:
 def grow(objective: Relu, fit: Fit, count: int, tuning: GrowTuning) -> Fit:
     """Admit weights and neurons that cost `count` nonzeros together, or fewer where nothing helps."""
     view = _View(objective, fit.point)
-    most = int(min(tuning.most, max(16, tuning.shortlist * count)))
+    most = int(min(tuning.most, max(tuning.least, tuning.shortlist * count)))
     weights = [view.weights(block, most) for block in range(objective.layout.blocks)]
     kinks = view.kinks(most, count, tuning)
     columns = torch.cat([*(view.of_weights(part) for part, _ in weights), view.of_kinks(kinks[0])], 1)

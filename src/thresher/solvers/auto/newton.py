@@ -83,9 +83,12 @@ def _step(
             if lower < value:
                 promised = 0.5 * float(step @ (g + damping * diagonal * step))
                 kept = (value - lower) / max(promised, 1e-300)
-                factor = 0.1 if kept > tuning.trusted else 1.0 if kept > tuning.doubted else 4.0
-                return trial, lower, max(tuning.least_damping, damping * factor)
-        damping *= 10
+                if kept > tuning.trusted:
+                    damping = max(tuning.least_damping, damping * tuning.relaxed)
+                elif kept <= tuning.doubted:
+                    damping *= tuning.raised
+                return trial, lower, damping
+        damping *= tuning.again
     return None, value, tuning.damping
 
 

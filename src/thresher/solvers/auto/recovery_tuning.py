@@ -15,9 +15,13 @@ class NewtonTuning:
     least_damping: float = 1e-9
     most_damping: float = 1e6
     # A step that keeps more than the first share of what its equations promise is followed by less damping,
-    # one that keeps less than the second by more (Marquardt's rule).
+    # one that keeps less than the second by more (Marquardt's rule), by these factors; one that leads up is
+    # tried again with so many times as much.
     trusted: float = 0.75
     doubted: float = 0.25
+    relaxed: float = 0.1
+    raised: float = 4.0
+    again: float = 10.0
     # A step that lowers the objective by less than this share is the last, and by less than what so many rows
     # lose in the mean: the more rows, the smaller a gain that is none of noise.
     helps: float = 5e-3
@@ -51,8 +55,10 @@ class CleanTuning:
     bold: float = 1e-3
     # Neurons whose cosine is within this of 1, or of -1, may be one: tried in turn.
     collinear: tuple[float, ...] = (1e-6, 1e-3)
-    # How many times that the equations may promise for removals that are worth a trial.
+    # How many times that the equations may promise for removals that are worth a trial, and what is added to
+    # them, as a share of what removals during a search add: the fit is exact, or as good as it gets.
     promised: float = 100.0
+    ridge: float = 1e-3
     # Rounds of removal, Newton steps after each, and the most weights it is done for.
     rounds: int = 12
     steps: int = 6

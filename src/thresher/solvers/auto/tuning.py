@@ -20,8 +20,9 @@ class GrowTuning:
 
     # Quantiles of a column at which a kink may be.
     kinks: int = 31
-    # Candidates whose overlap is looked at, for each nonzero admitted, and at most.
+    # Candidates whose overlap is looked at, for each nonzero admitted, at least and at most.
     shortlist: float = 6.0
+    least: int = 16
     most: int = 400
     # Share of a candidate's own size that must be left once what is held is projected out.
     ridge: float = 1e-3
@@ -51,8 +52,10 @@ class WideTuning:
     # Weights of the wide network as a multiple of the budget, and at least so many.
     inflation: float = 2.0
     least: int = 60
-    # Most inputs of a neuron, and the share of the weights that direct connections may take.
+    # Most inputs of a neuron, what inputs that tell nothing by themselves have of the mean chance to be read,
+    # and the share of the weights that direct connections may take.
     fan: int = 10
+    chance: float = 0.1
     direct: float = 0.25
     # Newton steps before anything is pruned, and the size, in budgets, at which the penalty is raised.
     steps: int = 40

@@ -127,7 +127,7 @@ def _kinked(
     fan = min(len(usable), tuning.fan)
     each = fan + int(layout.bias) + (0 if layout.fused else outputs)
     neurons = int(min(hidden, max(2, count // each)))
-    chance = np.sqrt(scores[usable].numpy()) + 0.1 * float(scores.sqrt().mean())
+    chance = np.sqrt(scores[usable].numpy()) + tuning.chance * float(scores.sqrt().mean())
     chance = chance / chance.sum()
     drawn = np.stack([random.choice(len(usable), fan, replace=False, p=chance) for _ in range(neurons)])
     feature = torch.from_numpy(usable[drawn])
