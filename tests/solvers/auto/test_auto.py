@@ -9,17 +9,19 @@ import pytest
 import torch
 from dense import CASES, NetworkCase
 from problems import Watch
+from sklearn.datasets import load_digits
 
 from thresher import SparseMLPRegressor
 from thresher.data.planted import planted
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
-from thresher.objective.loss import SquaredError
+from thresher.objective.loss import CrossEntropy, SquaredError
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto import Auto
+from thresher.solvers.auto import Auto, Tuning
 from thresher.solvers.auto.auto import Search
+from thresher.solvers.auto.tuning import FallingTuning
 from thresher.solvers.loop import Start, run
 
 kinds = pytest.mark.parametrize(
@@ -159,6 +161,23 @@ def test_newton_is_asked_only_for_equations_that_fit_into_the_memory_limit(budge
     for room, pays in ((1, False), (100, True)):
         objective = Relu(Data(X, y), layout, SquaredError(), memory_limit=room * one)
         assert Search(Auto(), objective, budget).newton_pays is pays
+
+
+@pytest.mark.parametrize(("most", "candidates"), [(8, 2), (7, 1)])
+def test_a_training_for_many_classes_ends_with_an_exchange(most: int, candidates: int) -> None:
+    X, y = load_digits(n_class=8, return_X_y=True)
+    X, y = X[:600] / 16, torch.from_numpy(y[:600])[:, None]
+    layout = Layout((64, 12, 8), direct=True)
+    objective = Relu(Data(X, y, dtype=torch.float64), layout, CrossEntropy(8))
+    tuning = Tuning(falling=FallingTuning(outputs=most))
+    solver = Auto(passes=10, tuning=tuning)
+    search = Search(solver, objective, 40)
+    answer = list(search.iterates(None))[-1]
+    assert len(search.tried) == candidates
+    assert answer.w.nonzeros <= 40
+    scores = [one.score for one in search.tried]
+    # Adam has left much to gain after ten passes.
+    assert candidates == 1 or scores[1] < 0.9 * scores[0]
 
 
 @pytest.mark.parametrize(("hidden", "outputs", "budget"), [((10,), 10, 10), ((6, 6), 6, 24)])

@@ -19,15 +19,15 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.centre import Centred, centred
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
-from thresher.solvers.auto.falling import Falling, largest_within, within
+from thresher.solvers.auto.falling import Falling, exchanged, largest_within, within
 from thresher.solvers.auto.judge import Candidate
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.small import Small, finished
-from thresher.solvers.auto.subset import Subset, compact, compactly, fewer_neurons, packed, subset_of
+from thresher.solvers.auto.subset import Subset, compact, fewer_neurons, packed, subset_of
 from thresher.solvers.auto.tuning import FallingTuning, Tuning
-from thresher.solvers.auto.ways import exchange, under
+from thresher.solvers.auto.ways import under
 from thresher.solvers.auto.wide import loss_of_constant
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
@@ -191,11 +191,15 @@ class Search:
     @property
     def newton_pays(self) -> bool:
         """Whether Newton's equations on a wide network are cheap enough to be solved again and again."""
+        return self.objective.layout.widths[-1] <= self.tuning.judge.outputs and self._cheap
+
+    @property
+    def _cheap(self) -> bool:
+        """Whether Newton's equations on a wide network are cheap enough to be solved a few times."""
         judge, wide = self.tuning.judge, self.tuning.wide
         count = max(wide.least, wide.inflation * self.budget)
         work = 2.0 * self.objective.layout.widths[-1] * count**2 * self._searched
-        few = self.objective.layout.widths[-1] <= judge.outputs
-        return few and work <= judge.work and self._solvable(count)
+        return work <= judge.work and self._solvable(count)
 
     @property
     def small_pays(self) -> bool:
@@ -257,7 +261,8 @@ class Search:
             return exact
         wide = min(objective.size, round(tuning.spare * self.budget))
         last = wide if quadratic and self._solvable(wide) else self.budget
-        exchanges = not quadratic and self.newton_pays and objective.layout.layers == 2
+        few = objective.layout.widths[-1] <= tuning.outputs
+        exchanges = not quadratic and few and self._cheap and objective.layout.layers == 2
         whole = quadratic or known is not None
         width = objective.size if whole else tuning.width(self.budget, objective.layout.widths[-1])
         narrow = fewer_neurons(objective, width)
@@ -275,7 +280,8 @@ class Search:
             if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
                 found.append((self._unpenalised(used, fit.point), 0.0))
         if exchanges:
-            found.append((self._exchanged(double, found[0][0].point.to(torch.float64)), objective.alpha))
+            point = found[0][0].point.to(torch.float64)
+            found.append((exchanged(double, point, self.budget, self.tuning), objective.alpha))
         for number, (fit, alpha) in enumerate(found):
             yield self._candidate(self._offered(fit, alpha, number))
         return min(self.tried, key=lambda candidate: candidate.score)
@@ -329,19 +335,6 @@ class Search:
     def _cut_training(self, objective: Relu, point: Point) -> Fit:
         fit = measured(objective, largest_within(objective, point, self.budget))
         return Fit(self.subset.lift(fit.point), fit.value)
-
-    def _exchanged(self, objective: Relu, point: Point) -> Fit:
-        """Fit a network by Newton's method: on some rows, with an exchange of weights, then on all."""
-        tuning, newton = self.tuning, self.tuning.newton
-
-        def fitted(part: Relu, fit: Fit) -> Fit:
-            return refit(part, fit, newton.last, newton)
-
-        few = some_rows(objective, int(tuning.falling.rows_each * self.budget))
-        fit = compactly(few, measured(few, point), fitted)
-        trial = exchange(few, fit, tuning.falling.admitted, self.budget, tuning)
-        fit = trial if trial.value < fit.value else fit
-        return compactly(objective, measured(objective, fit.point), fitted)
 
     def _answer(self, best: Candidate) -> Iterate:
         """Fit the winner on all rows, clean it, and say what else was tried."""

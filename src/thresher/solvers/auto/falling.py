@@ -3,7 +3,7 @@
 Adam moves the weights that are held; a proximal step takes a little off each, so that useless ones vanish;
 now and then the least useful are let go and places with the largest gradients are tried. The number of
 weights held falls from a multiple of the budget to the budget, then the support stands still while the steps
-become small.
+become small. For classes an exchange by Newton's method may follow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.adam import Adam, AdamSchedule, train
-from thresher.solvers.auto.tuning import FallingTuning
+from thresher.solvers.auto.clean import some_rows
+from thresher.solvers.auto.newton import Fit, measured, refit
+from thresher.solvers.auto.subset import compactly
+from thresher.solvers.auto.tuning import FallingTuning, Tuning
+from thresher.solvers.auto.ways import exchange
 from thresher.solvers.auto.wide import scattered_start
 
 # Stands for a gradient that has not been seen yet, so that magnitudes alone decide.
@@ -160,6 +164,22 @@ class Falling:
         if count == data.rows:
             return data.batch(slice(0, data.rows))
         return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
+
+
+def exchanged(objective: Relu, point: Point, budget: int, tuning: Tuning) -> Fit:
+    """Fit what was trained by Newton's method: on some rows, with an exchange of weights, then on all."""
+    newton, falling = tuning.newton, tuning.falling
+
+    def fitted(part: Relu, fit: Fit) -> Fit:
+        return refit(part, fit, newton.last, newton)
+
+    # What an exchange holds in memory, and its time, grow with the outputs as with the rows.
+    share = min(1.0, falling.outputs_all / objective.layout.widths[-1])
+    few = some_rows(objective, int(falling.rows_each * budget * share))
+    fit = compactly(few, measured(few, point), fitted)
+    trial = exchange(few, fit, falling.admitted, budget, tuning)
+    fit = trial if trial.value < fit.value else fit
+    return compactly(objective, measured(objective, fit.point), fitted)
 
 
 def largest_within(objective: Relu, point: Point, budget: int) -> Point:
