@@ -15,6 +15,7 @@ from functools import partial
 import torch
 
 from thresher.linear.vector import SparseVector
+from thresher.memory import give_back
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
@@ -89,8 +90,8 @@ class Search:
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
         self.solver, self.objective, self.budget = solver, objective, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
-        few = self.small_pays and not solver.incremental
-        self.subset: Subset = subset_of(objective, budget, few, self.tuning.subset)
+        self.few = self.small_pays and not solver.incremental
+        self.subset: Subset = subset_of(objective, budget, self.few, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.
         self.close: list[Candidate] = []
@@ -118,7 +119,7 @@ class Search:
             if (yield from self._recovered(problem)):
                 return
             exact = False
-        if self.small_pays and not self.solver.incremental:
+        if self.few:
             best = yield from self._small(known)
         else:
             best = yield from self._large(known)
@@ -167,8 +168,8 @@ class Search:
         """
         rows, numbers = self.objective.data.amount, problem_size(problem)
         score = torch.tensor([fit.value * (rows + numbers) / max(1.0, rows - numbers)], dtype=torch.float64)
-        small = Fit(self._dropped(fit.point), fit.value)
-        return Candidate("recovery", small, self.alphas[0], score, torch.ones_like(score), 1.0, ("recovery",))
+        fit = Fit(self._dropped(fit.point), fit.value) if self.few else fit
+        return Candidate("recovery", fit, self.alphas[0], score, torch.ones_like(score), 1.0, ("recovery",))
 
     @property
     def _empty(self) -> Point:
@@ -238,40 +239,60 @@ class Search:
         fit = self.small.cut()
         return Fit(self.subset.lift(fit.point), fit.value)
 
+    @property
+    def _part(self) -> Relu:
+        """What is trained on, under its penalty."""
+        tuning = self.tuning.falling
+        return under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
+
     def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
         """Train by minibatches under a falling budget, then exchange or remove weights by Newton's method."""
-        tuning, quadratic = self.tuning.falling, self.objective.loss.quadratic
-        objective = under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
-        if known is None and (exact := (yield from self._explained(objective))) is not None:
+        if known is None and (exact := (yield from self._explained())) is not None:
             return exact
-        wide = min(objective.size, round(tuning.spare * self.budget))
+        quadratic = self.objective.loss.quadratic
+        wide = min(self.subset.part.size, round(self.tuning.falling.spare * self.budget))
         last = wide if quadratic and self._solvable(wide) else self.budget
-        exchanges = not quadratic and self.newton_pays and objective.layout.layers == 2
-        whole = quadratic or known is not None
+        exchanges = not quadratic and self.newton_pays and self.objective.layout.layers == 2
+        point = yield from self._fallen(known, last, exchanges)
+        if quadratic and self._solvable(last):
+            point = self._compacted(largest_within(self._part, point, last))
+        part = self._part
+        found = [(measured(part, largest_within(part, point, self.budget)), part.alpha)]
+        if quadratic and self._solvable(last):
+            fit = shrink(part, measured(part, point), self.budget, self.tuning.newton)
+            found.append((fit, part.alpha))
+            if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
+                found.append((self._unpenalised(part, fit.point), 0.0))
+        if exchanges:
+            double = part.to(torch.float64)
+            found.append((self._exchanged(double, found[0][0].point.to(torch.float64)), part.alpha))
+        for number, (fit, alpha) in enumerate(found):
+            yield self._candidate(self._offered(fit, alpha, number))
+        return min(self.tried, key=lambda candidate: candidate.score)
+
+    def _fallen(self, known: Point | None, last: int, exchanges: bool) -> Generator[Iterate, None, Point]:
+        """Train under a budget that falls to `last`."""
+        objective, tuning = self._part, self.tuning.falling
+        whole = objective.loss.quadratic or known is not None
         width = objective.size if whole else tuning.width(self.budget, objective.layout.widths[-1])
         narrow = fewer_neurons(objective, width)
         tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
         falling = self._falling(narrow.part, last, tuning)
         start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
-        point = yield from self._trained(falling, narrow, start)
-        found = [(measured(objective, largest_within(objective, point, self.budget)), objective.alpha)]
-        double = objective.to(torch.float64)
-        if quadratic and self._solvable(last):
-            point = largest_within(objective, point, last).to(torch.float64)
-            used = compact(double, point)
-            fit = shrink(used.part, measured(used.part, used.drop(point)), self.budget, self.tuning.newton)
-            found.append((Fit(used.lift(fit.point), fit.value), objective.alpha))
-            if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
-                found.append((self._unpenalised(used, fit.point), 0.0))
-        if exchanges:
-            found.append((self._exchanged(double, found[0][0].point.to(torch.float64)), objective.alpha))
-        for number, (fit, alpha) in enumerate(found):
-            yield self._candidate(self._offered(fit, alpha, number))
-        return min(self.tried, key=lambda candidate: candidate.score)
+        return (yield from self._trained(falling, narrow, start))
 
-    def _explained(self, objective: Relu) -> Generator[Iterate, None, Candidate | None]:
+    def _compacted(self, point: Point) -> Point:
+        """Go on among the inputs and neurons that a network uses, in float64; others are let go of."""
+        used = compact(self.subset.part.to(torch.float64), point)
+        point = used.drop(point).to(torch.float64)
+        self.subset = self.subset.then(used)
+        self.cut = partial(self._cut_training, self.subset.part, point)
+        give_back()
+        return point
+
+    def _explained(self) -> Generator[Iterate, None, Candidate | None]:
         """Train for a short while, and look for a network that explains the targets in what that leaves."""
-        tuning, newton = self.tuning.falling, self.tuning.newton
+        objective, tuning, newton = self._part, self.tuning.falling, self.tuning.newton
         wide = min(objective.size, round(tuning.short_spare * self.budget))
         may = objective.loss.quadratic and not self.solver.alpha and not self.solver.incremental
         if not may or not self._solvable(wide) or tuning.short * self.solver.passes < 1:
@@ -285,14 +306,14 @@ class Search:
         used = compact(under(objective.to(torch.float64), 0.0), point)
         some = some_rows(used.part, self._searched)
         point = shrink(some, measured(some, used.drop(point)), self.budget, newton).point
-        fit = self._unpenalised(used, point)
+        fit = self._unpenalised(used.part, point)
+        fit = Fit(used.lift(fit.point), fit.value)
         return self._offered(fit, 0.0, 0) if fit.value <= self.tuning.judge.done else None
 
-    def _unpenalised(self, used: Subset, point: Point) -> Fit:
+    def _unpenalised(self, part: Relu, point: Point) -> Fit:
         """Refit what nearly explains the targets: no penalty is to stand in the way of the last digit."""
-        bare, steps = under(used.part, 0.0), self.tuning.judge.exact_steps
-        fit = refit(bare, Fit(point, bare.value(point)), steps, self.tuning.newton, rough=False)
-        return Fit(used.lift(fit.point), fit.value)
+        bare, steps = under(part, 0.0), self.tuning.judge.exact_steps
+        return refit(bare, Fit(point, bare.value(point)), steps, self.tuning.newton, rough=False)
 
     def _falling(self, objective: Relu, last: int, tuning: FallingTuning, share: float = 1.0) -> Falling:
         batch = tuning.batch(self.solver.batch_size, objective.data.rows)
@@ -312,6 +333,7 @@ class Search:
     def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:
         """Make a candidate of a network that was trained on all rows, under a penalty beside their mean."""
         one, alpha = torch.ones(1, dtype=torch.float64), alpha * self.objective.data.amount
+        fit = Fit(self.subset.lift(fit.point), fit.value)
         self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
         return self.tried[-1]
 
@@ -339,7 +361,7 @@ class Search:
         if self.objective.loss.quadratic and fit.value <= self.tuning.judge.recovered:
             status = RECOVERED
         answer = self._iterate(
-            self.subset.lift(fit.point), fit.value, best.way, score=-math.inf, alpha=best.alpha
+            self._lifted(fit.point), fit.value, best.way, score=-math.inf, alpha=best.alpha
         )
         return replace(answer, status=status)
 
@@ -353,10 +375,14 @@ class Search:
         return f"the best of all ways was '{best.way}' with {fit.nonzeros} nonzeros (scores: {others})."
 
     def _candidate(self, candidate: Candidate) -> Iterate:
-        point = self.subset.lift(candidate.fit.point)
+        point = self._lifted(candidate.fit.point)
         return self._iterate(
             point, candidate.fit.value, candidate.way, score=candidate.score, alpha=candidate.alpha
         )
+
+    def _lifted(self, point: Point) -> Point:
+        """Give a candidate its places among all inputs and neurons; those of large problems have them."""
+        return self.subset.lift(point) if self.few else point
 
     def _iterate(
         self,

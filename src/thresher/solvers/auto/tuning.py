@@ -77,9 +77,10 @@ class CommitteeTuning:
     fan: int = 16
     kinks: float = 0.5
     # Parts of the rows, each of which two members are blind to. Linear models are compared on the same, and
-    # those within so many standard errors of the best count as equal.
+    # those within so many standard errors of the best count as equal: 1 did better than 0.5 on parts of the
+    # training rows of diabetes, and 2 no better.
     folds: int = 5
-    errors: float = 0.0
+    errors: float = 1.0
     # The penalty beside a sum over rows, in mean squared errors of rows that members are blind to (the noise,
     # over the variance of a weight); these are measured every so many passes.
     alpha: float = 2.5
@@ -181,8 +182,12 @@ class FallingTuning:
     fewest: int = 40
     least_between: int = 20
     most_between: int = 100
-    # Rows whose gradient decides which places are tried, where they fit into half of the memory limit.
-    tried: int = 4096
+    # Rows whose gradient decides which places are tried, where they fit into half of the memory limit: for
+    # each nonzero of the budget, at least and at most. Of digits held out, a budget of 1,000 told 93.5 % apart
+    # with the least and 93.7 % with the most, the mean of three seeds; exchanges are a third of a short fit.
+    tried_each: float = 10.0
+    tried_least: int = 1024
+    tried_most: int = 4096
     # Steps after which more passes over the data no longer pay.
     enough: int = 24_000
     # A short training comes first: its share of the passes, and the weights it ends with, in budgets.
@@ -209,6 +214,10 @@ class FallingTuning:
     def width(self, budget: int, outputs: int) -> int:
         """Give the neurons of a training for classes."""
         return max(self.neurons, int(self.neurons_each * budget * outputs))
+
+    def tried(self, budget: int) -> int:
+        """Give the rows whose gradient decides which places are tried."""
+        return int(min(self.tried_most, max(self.tried_least, self.tried_each * budget)))
 
     def batch(self, wanted: int | str | None, rows: int) -> int:
         """Turn the user's wish into rows of a minibatch."""
