@@ -242,3 +242,13 @@ def test_rows_that_are_all_equal_are_judged_by_the_loss() -> None:
     objective = objective_of(np.ones((50, 3)))
     (judge,) = judges_of(objective, 20, 0, JUDGE)
     assert judge.part.data.rows == judge.unseen.data.rows == 50
+
+
+def test_of_linear_models_that_are_as_good_the_one_with_the_most_weights_and_a_penalty_wins() -> None:
+    best = candidate(losses_of(1.0), 5, 0, "linear")
+    larger = replace(candidate(losses_of(1.05, 0.1), 8, 1, "linear"), shrunk=True)
+    assert chosen([best, larger], 1.0, 0.98) is best
+    assert chosen([best, larger], 1.0, 0.98, most=True) is larger
+    assert chosen([best, larger], 0.0, 0.98, most=True) is best
+    constant = candidate(losses_of(1.05, 0.1), 1, 2, "constant")
+    assert chosen([best, larger, constant], 1.0, 0.98, most=True) is constant

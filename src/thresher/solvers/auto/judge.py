@@ -38,6 +38,8 @@ class Candidate:
         Which rows it was scored on.
     finish : callable, optional
         How it is fitted on all rows; by Newton steps on its support by default.
+    shrunk : bool
+        Whether an L1 penalty chose its inputs and made its weights small.
     """
 
     way: str
@@ -49,6 +51,7 @@ class Candidate:
     place: tuple[Any, ...]
     fold: int = 0
     finish: Callable[[Relu], Fit] | None = None
+    shrunk: bool = False
 
     @property
     def score(self) -> float:
@@ -102,21 +105,23 @@ class Judge:
         return Candidate(way, fit, alpha, losses, shares, self.unseen.data.amount, place, self.fold, finish)
 
 
-def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candidate:
+def chosen(candidates: list[Candidate], errors: float, margin: float, most: bool = False) -> Candidate:
     """Choose settings by their mean score over folds, then the best candidate found with them.
 
     Settings whose scores differ from the best by less than `errors` standard errors of the difference, row by
     row, are as good: of those the fewest nonzeros win, and then the strongest penalty. Linear models are
-    preferred to networks unless these score below `margin` of what they do.
+    preferred to networks unless these score below `margin` of what they do. With `most`, of those that an L1
+    penalty shrinks the one with the most nonzeros wins instead, unless a constant is as good: the penalty
+    keeps it from fitting noise, and all rows bear more weights than those that it was scored on.
     """
     groups: dict[tuple[Any, ...], list[Candidate]] = defaultdict(list)
     # Folds need not reach the same place at the same time; their rows are compared one by one.
     for candidate in sorted(candidates, key=lambda one: one.fold):
         groups[candidate.key].append(candidate)
-    most = max(len(group) for group in groups.values())
-    full = [group for group in groups.values() if len(group) == most]
+    folds = max(len(group) for group in groups.values())
+    full = [group for group in groups.values() if len(group) == folds]
     losses = [torch.cat([one.losses for one in group]) for group in full]
-    shares = torch.cat([one.shares for one in full[0]]) / most
+    shares = torch.cat([one.shares for one in full[0]]) / folds
     amount = sum(one.amount for one in full[0])
     scores = [float((loss * shares).sum()) for loss in losses]
     weighed = [
@@ -131,7 +136,11 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
         spread = (float(((difference - mean).square() * shares).sum()) / amount) ** 0.5
         if number == best or (weighed[number] - weighed[best] <= errors * spread):
             near.append(group)
-    group = min(near, key=lambda one: (min(part.nonzeros for part in one), -one[0].alpha))
+    linear = [group for group in near if most and group[0].shrunk]
+    if linear and all(group[0].way != "constant" for group in near):
+        group = max(linear, key=lambda one: min(part.nonzeros for part in one))
+    else:
+        group = min(near, key=lambda one: (min(part.nonzeros for part in one), -one[0].alpha))
     return min(group, key=lambda one: one.score)
 
 

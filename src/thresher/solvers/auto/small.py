@@ -97,7 +97,7 @@ class Small:
         every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.committee.folds)
         yield from self._trained()
         yield from self._offered(simple, every)
-        best = chosen(self.tried, tuning.committee.errors, tuning.linear.margin)
+        best = chosen(self.tried, tuning.committee.errors, tuning.linear.margin, most=True)
         assert self.committee is not None
         held = self._of_committee(len(every))
         if held > mean_score(self.tried, best):
