@@ -14,8 +14,8 @@ from thresher.objective.sparse import SparseRows
 # What a block is fed: a row for each row of data.
 Fed = Tensor | SparseRows
 
-# ``delta * (seen > 0)`` in one go; a mask by itself takes several times as long.
-threshold_backward = torch.ops.aten.threshold_backward
+# ``delta * (seen > 0)`` in one go, into memory that is given; a mask by itself takes several times as long.
+threshold_backward = torch.ops.aten.threshold_backward.grad_input
 # A matrix is multiplied densely up to this size, since minibatches of few rows are; and where it holds one
 # number in so many: a dense product does a multiplication some eight times as fast as one through nonzeros.
 DENSE_SIZE, DENSE_SHARE = 2**18, 8

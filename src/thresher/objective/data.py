@@ -193,7 +193,7 @@ class Data:
         for batch in self.chunks(width):
             parts = each(batch)
             if sums is None:
-                sums = tuple(part.to(torch.float64, copy=True) for part in parts)
+                sums = tuple(zeros(*part.shape, dtype=torch.float64).copy_(part) for part in parts)
             else:
                 for one, two in zip(sums, parts, strict=True):
                     one.add_(two)
@@ -346,6 +346,11 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         yield start, np.asarray(X[start : start + step], dtype=np.float64)
+
+
+def zeros(*shape: int, dtype: torch.dtype) -> Tensor:
+    """Make a tensor of zeros, a large one in pages: in the heap it would leave a gap."""
+    return pages(*shape, dtype=dtype) if math.prod(shape) > CHUNK_NUMBERS else torch.zeros(shape, dtype=dtype)
 
 
 def pages(*shape: int, dtype: torch.dtype) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from thresher.linear.budget import StreamingTop
 from thresher.linear.vector import SparseVector
 from thresher.objective.block import Fed
-from thresher.objective.data import Batch, Data
+from thresher.objective.data import Batch, Data, zeros
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
 from thresher.objective.running import Point, Running
@@ -20,6 +20,8 @@ from thresher.objective.sparse import SparseRows, places_among
 
 # Rows of a block of a symmetric product: what is below the diagonal is computed within blocks only.
 GRAM_BLOCK = 128
+# Blocks of derivatives that the memory limit has room for: beside one are the rows and deltas it is made of.
+BLOCKS = 16
 # Multiplications for each output below which float32 saves nothing.
 ROUGH_WORK = 2**22
 
@@ -27,11 +29,21 @@ ROUGH_WORK = 2**22
 def _upper(J: Tensor) -> Tensor:
     """Give the upper triangle of ``J J'``, and some of what is below it."""
     size = len(J)
-    out = torch.zeros(size, size, dtype=J.dtype)
+    out = zeros(size, size, dtype=J.dtype)
     for first in range(0, size, GRAM_BLOCK):
         part = slice(first, first + GRAM_BLOCK)
         torch.mm(J[part], J[first:].T, out=out[part, first:])
     return out
+
+
+def _mirrored(H: Tensor) -> Tensor:
+    """Write what is above the diagonal below it as well, in place: a copy would be one matrix more."""
+    for first in range(0, len(H), GRAM_BLOCK):
+        part = slice(first, first + GRAM_BLOCK)
+        block = H[part, part]
+        block.copy_(block.triu() + block.triu(1).T)
+        H[first + GRAM_BLOCK :, part] = H[part, first + GRAM_BLOCK :].T
+    return H
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +163,8 @@ class Relu:
 
         They follow from what the layer is fed and its neurons' deltas. Entries have a row for each neuron and
         a column for each of the layer's columns, its biases the last: all of them, or those that sparse rows
-        hold, since all others are zero. Blocks are no larger than the memory limit allows.
+        hold, since all others are zero. Blocks are no larger than the memory limit allows; each holds until
+        the next, which is written into the same memory.
         """
         (neurons, places), inputs = self.layout.shapes[number], self.layout.inputs[number]
         columns = torch.arange(places)
@@ -160,10 +173,11 @@ class Relu:
             columns = torch.cat([present, columns[inputs:]])
         count = columns.numel()
         inside = count - (places - inputs)
-        step = max(1, min(neurons, self.memory_limit // (8 * delta.element_size() * max(1, count))))
+        step = max(1, min(neurons, self.memory_limit // (BLOCKS * delta.element_size() * max(1, count))))
+        memory = torch.empty(step, count, dtype=delta.dtype)
         for first in range(0, neurons if count else 0, step):
             part = delta[:, first : first + step]
-            block = torch.empty(part.shape[1], count, dtype=delta.dtype)
+            block = memory[: part.shape[1]]
             if isinstance(fed, SparseRows):
                 block[:, :inside] = (fed.T @ part.contiguous()).T
             elif inside:
@@ -205,17 +219,23 @@ class Relu:
 
         def each(batch: Batch) -> tuple[Tensor, ...]:
             run = running.forward(batch.X)
-            J = light.jacobian(light.forward(batch.X.to(torch.float32)) if rough else run)
-            J = self.loss.scaled(run.output, batch.y, J).mul_(batch.share.sqrt().to(J.dtype)[:, None, None])
+            output, gradient = run.output, running.gradient(run, self.slope(run.output, batch))
+            if rough:
+                # The run in float64 has served, and makes room.
+                del run
+                run = light.forward(batch.X.to(torch.float32))
+            J = light.jacobian(run)
+            del run
+            J = self.loss.scaled(output, batch.y, J).mul_(batch.share.sqrt().to(J.dtype)[:, None, None])
             parts = J.permute(1, 2, 0)
             summed = _upper(parts[0])
             for part in parts[1:]:
                 summed += _upper(part)
-            return summed, running.gradient(run, self.slope(run.output, batch))
+            return summed, gradient
 
         # Rows enough that adding up matrices costs less than making them.
         H, g = self.data.total(each, max(self._width, outputs * running.values.numel() // 4))
-        H = H.triu_().add_(H.triu(1).T)
+        _mirrored(H)
         if self.alpha:
             penalty = self.alpha * running.penalised.double()
             H.diagonal().add_(penalty)

@@ -112,7 +112,11 @@ class Running:
                 fused = self.signs is not None and number == layers - 1
                 delta = delta * self.signs if fused else self.blocks[number].back(delta)  # type: ignore[operator]
                 seen = run.slopes[number - 1]
-                delta = delta.mul_(seen) if self.absolute else threshold_backward(delta, seen, 0)
+                # The product is nobody else's and may be written into, which saves a matrix.
+                if self.absolute:
+                    delta.mul_(seen)
+                else:
+                    threshold_backward(delta, seen, 0, grad_input=delta)
 
     def gradient(self, run: Pass, slope: Tensor) -> Tensor:  # (held,)
         """Give the derivative at every weight held, from the slope of the loss."""

@@ -224,7 +224,7 @@ class _Lent:
         delta = self.held.blocks[1].back(slope)
         for neuron, lent in self._drawn(1):
             delta[:, neuron] += slope @ lent
-        return [threshold_backward(delta, fed[1], 0), slope]
+        return [threshold_backward(delta, fed[1], 0, grad_input=delta), slope]
 
     def entries(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the places of what is lent, and its values."""

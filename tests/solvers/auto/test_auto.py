@@ -21,6 +21,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
 from thresher.solvers.auto.auto import Search
+from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.tuning import FallingTuning
 from thresher.solvers.loop import Start, run
 
@@ -160,7 +161,7 @@ def test_newton_is_asked_only_for_equations_that_fit_into_the_memory_limit(budge
     one = 8 * max(60, 2 * budget) ** 2
     for room, pays in ((1, False), (100, True)):
         objective = Relu(Data(X, y), layout, SquaredError(), memory_limit=room * one)
-        assert Search(Auto(), objective, budget).newton_pays is pays
+        assert Size(objective, budget, Tuning()).newton_pays is pays
 
 
 @pytest.mark.parametrize(("most", "candidates"), [(8, 2), (7, 1)])

@@ -15,7 +15,7 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, Poisson, SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.linear import Model, _of_moments, _of_rows, l1_path
+from thresher.solvers.auto.linear import LAST, Model, _of_moments, _of_rows, l1_model, l1_path
 from thresher.solvers.auto.tuning import LinearTuning
 
 TUNING = LinearTuning()
@@ -134,7 +134,10 @@ def test_a_path_holds_some_weights_and_never_too_many_and_penalties_fall(loss: L
     assert models
     assert all(1 <= model.nonzeros <= most for model in models)
     penalties = [model.penalty for model in models]
-    assert all(later < earlier for earlier, later in pairwise(penalties))
+    # The end of the path is its last step, where no shorter one led further.
+    assert all(later < earlier for earlier, later in pairwise(penalties[:-1]))
+    assert penalties[-1] == min(penalties)
+    assert [model.step for model in models] == [*(model.step for model in models[:-1]), LAST]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -158,3 +161,12 @@ def test_no_model_is_beyond_the_penalty_that_leaves_nothing() -> None:
 def test_targets_that_are_all_zero_need_no_weights() -> None:
     X, y = rows(80, 6)
     assert list(l1_path(objective_of(X, np.zeros_like(y)), 6, TUNING)) == []
+
+
+def test_a_step_leads_to_the_model_of_the_path_or_to_its_end() -> None:
+    objective = objective_of(*rows(80, 6))
+    models = list(l1_path(objective, 4, TUNING))
+    for model in models:
+        again = l1_model(objective, model.step, 4, TUNING)
+        assert torch.equal(again.numbers, model.numbers)
+    assert torch.equal(l1_model(objective, 1000, 4, TUNING).numbers, models[-1].numbers)

@@ -100,3 +100,16 @@ def test_neurons_in_use_are_numbered_first_and_the_network_stays_what_it_is(case
     assert objective.value(moved) == pytest.approx(objective.value(point), rel=1e-12)
     used = layout.pairs(moved.w.indices[layout.split(moved.w.indices)[0]], 0)[0].unique()
     assert used.tolist() == list(range(used.numel()))
+
+
+@cases
+def test_a_part_of_a_part_has_one_way_back(case: NetworkCase) -> None:
+    objective, point = thinned(case, 0.5)
+    outer = compact(objective, point)
+    fewer = outer.drop(point).keep(torch.arange(point.w.nonzeros // 2))
+    inner = compact(outer.part, fewer)
+    both = outer.then(inner)
+    expected, lifted = outer.lift(fewer), both.lift(inner.drop(fewer))
+    assert torch.equal(lifted.w.indices, expected.w.indices)
+    assert torch.equal(lifted.w.values, expected.w.values)
+    assert torch.equal(both.drop(expected).w.indices, inner.drop(fewer).w.indices)

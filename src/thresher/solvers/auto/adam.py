@@ -108,7 +108,7 @@ class Adam:
         decay: Callable[[Tensor], Tensor] | None = None,
     ) -> None:
         self.objective, self.schedule, self.steps = objective, schedule, steps
-        self.thresholded, self.decay = thresholded, decay or self._penalty
+        self.thresholded, self.decay = thresholded, decay
         self.size, self.signs, self.done = point.w.size, point.signs, 0
         values = point.w.values.clone()
         self.hold(point.w.indices, values, torch.zeros_like(values), torch.zeros_like(values))
@@ -123,7 +123,8 @@ class Adam:
 
     def weigh(self) -> None:
         """Ask anew how strong the L2 penalty is."""
-        self.l2 = self.decay(self.indices).to(self.values.dtype)
+        penalty = self._penalty if self.decay is None else self.decay
+        self.l2 = penalty(self.indices).to(self.values.dtype)
 
     def _penalty(self, indices: Tensor) -> Tensor:
         return self.objective.alpha * self.objective.penalised(indices)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import torch
 
@@ -18,17 +17,18 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.centre import Centred, centred
-from thresher.solvers.auto.clean import cleaned, raw_nonzeros, some_rows, through_zero
-from thresher.solvers.auto.falling import Falling, exchanged, largest_within, within
+from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
+from thresher.solvers.auto.falling import within
 from thresher.solvers.auto.judge import Candidate
-from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.large import Large
+from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
+from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.small import Small, finished
-from thresher.solvers.auto.subset import Subset, compact, fewer_neurons, packed, subset_of
-from thresher.solvers.auto.tuning import FallingTuning, Tuning
-from thresher.solvers.auto.ways import under
-from thresher.solvers.auto.wide import loss_of_constant
+from thresher.solvers.auto.subset import Subset, packed, subset_of
+from thresher.solvers.auto.tuning import Tuning
+from thresher.solvers.auto.ways import penalties
 from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
 
 
@@ -85,29 +85,18 @@ class Auto:
 
 
 class Search:
-    """One run of the default solver."""
+    """One run of the default solver. Networks are in the coordinates of the objective."""
 
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
         self.solver, self.objective, self.budget = solver, objective, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
-        few = self.small_pays and not solver.incremental
-        self.subset: Subset = subset_of(objective, budget, few, self.tuning.subset)
+        self.small = Size(objective, budget, self.tuning).small and not solver.incremental
+        self.subset: Subset = subset_of(objective, budget, self.small, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.
         self.close: list[Candidate] = []
         # Makes a network within the budget of what is being trained.
         self.cut: Callable[[], Fit] | None = None
-        self.small: Small | None = None
-        # The coordinates of the small search.
-        self.centred = Centred(self.subset.part)
-
-    @property
-    def alphas(self) -> tuple[float, ...]:
-        """The penalties to try, beside a sum over rows."""
-        if self.solver.alpha is not None:
-            return (self.solver.alpha,)
-        judge = self.tuning.judge
-        return judge.squared if self.objective.loss.link == "identity" else judge.classes
 
     def iterates(self, start: Start | None) -> Iterator[Iterate]:
         """Give candidates, the last of which is the answer."""
@@ -121,15 +110,17 @@ class Search:
             if (yield from self._recovered(problem)):
                 return
             exact = False
-        if self.small_pays and not self.solver.incremental:
-            best = yield from self._small(known)
-        else:
-            best = yield from self._large(known)
+        search = self._small(known) if self.small else self._large()
+        best = yield from self._searched(search, known)
         near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
         if exact and near and (yield from self._recovered(problem, best.score)):
             return
         close = min(self.close, key=lambda one: one.score, default=best)
-        yield self._answer(close if close.score < self.tuning.judge.close * best.score else best)
+        if close.score < self.tuning.judge.close * best.score:
+            free = self.solver.alpha is None
+            yield self._answer(close, finished(self.objective.to(torch.float64), close, free, self.tuning))
+        else:
+            yield self._answer(best, search.finished(best))
 
     def cut_short(self) -> Iterate:
         """Give a network within the budget before there is a candidate, an empty one if need be."""
@@ -170,8 +161,8 @@ class Search:
         """
         rows, numbers = self.objective.data.amount, problem_size(problem)
         score = torch.tensor([fit.value * (rows + numbers) / max(1.0, rows - numbers)], dtype=torch.float64)
-        small = Fit(self._dropped(fit.point), fit.value)
-        return Candidate("recovery", small, self.alphas[0], score, torch.ones_like(score), 1.0, ("recovery",))
+        alpha = penalties(self.objective.loss, self.solver.alpha, self.tuning.judge)[0]
+        return Candidate("recovery", fit, alpha, score, torch.ones_like(score), 1.0, ("recovery",))
 
     @property
     def _empty(self) -> Point:
@@ -179,176 +170,56 @@ class Search:
 
     def _known(self, start: Start) -> Point:
         """Give the network to start from in the coordinates that are searched, within the budget."""
-        point = self._dropped(Point(start.w, start.signs))
+        point = Point(start.w, start.signs)
+        if self.subset.units[1] is not None:
+            # The subset has as many neurons as a network needs.
+            point = packed(self.objective.layout, point)
+        point = self.subset.drop(point)
         return within(self.subset.part, point, point.w.values.abs(), self.budget)
 
-    def _dropped(self, point: Point) -> Point:
-        """Give a network its places in the subset, which has as many neurons as it needs."""
-        if self.subset.units[1] is not None:
-            point = packed(self.objective.layout, point)
-        return self.subset.drop(point)
+    def _small(self, known: Point | None) -> Small:
+        """Make the search by Newton's method."""
+        solver, subset = self.solver, self.subset
+        # A network that is known may have no room for the biases that other origins ask for.
+        keeps = known is not None or self.budget < self.tuning.judge.centred
+        moved = Centred(subset.part) if keeps else centred(subset.part)
 
-    @property
-    def newton_pays(self) -> bool:
-        """Whether Newton's equations on a wide network are cheap enough to be solved again and again."""
-        return self.objective.layout.widths[-1] <= self.tuning.judge.outputs and self._cheap
+        def back(point: Point) -> Point:
+            return subset.lift(moved.lift(point))
 
-    @property
-    def _cheap(self) -> bool:
-        """Whether Newton's equations on a wide network are cheap enough to be solved a few times."""
-        judge, wide = self.tuning.judge, self.tuning.wide
-        count = max(wide.least, wide.inflation * self.budget)
-        work = 2.0 * self.objective.layout.widths[-1] * count**2 * self._searched
-        return work <= judge.work and self._solvable(count)
+        return Small(moved.part, self.budget, solver.passes, self.seed, solver.alpha, self.tuning, back)
 
-    @property
-    def small_pays(self) -> bool:
-        """Whether a search by Newton's method makes more in the same time than minibatches do."""
-        judge = self.tuning.judge
-        # It does not of many rows with classes, the sooner without a committee.
-        narrow = self.objective.data.columns <= self.tuning.committee.inputs
-        plenty = judge.plenty * self.budget if narrow else judge.many
-        return self.newton_pays and (self.objective.loss.quadratic or self.objective.data.amount < plenty)
+    def _large(self) -> Large:
+        """Make the search by minibatches."""
+        solver = self.solver
+        settings = (self.budget, solver.passes, solver.batch_size, self.seed, solver.alpha, self.tuning)
+        large = Large(self.subset, *settings, solver.incremental)
+        # Its columns are let go of once they have served.
+        self.subset = Subset.of(self.objective, (None,) * len(self.objective.layout.widths))
+        return large
 
-    def _solvable(self, weights: float) -> bool:
-        """Whether the memory limit has room for Newton's equations of so many weights and their inputs."""
-        data, newton = self.objective.data, self.tuning.newton
-        numbers = data.rows * min(data.columns, weights) + newton.matrices * weights**2
-        room = max(self.objective.memory_limit, newton.small)
-        return self.budget <= self.tuning.judge.most and 8 * numbers <= room
-
-    @property
-    def _searched(self) -> int:
-        """Rows that candidates are searched on."""
-        judge = self.tuning.judge
-        return int(min(self.objective.data.rows, max(judge.rows, judge.rows_each * self.budget)))
-
-    def _small(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
-        """Search by Newton's method."""
-        solver, before = self.solver, self.passes
-        if known is None and self.budget >= self.tuning.judge.centred:
-            # A network that is known may have no room for the biases that other origins ask for.
-            self.centred = centred(self.subset.part)
-        objective = self.centred.part
-        self.small = Small(objective, self.budget, solver.passes, self.seed, solver.alpha, self.tuning)
-        search = self.small.search(known)
+    def _searched(self, of: Small | Large, known: Point | None) -> Generator[Iterate, None, Candidate]:
+        """Show what a search finds, and return its winner."""
+        before, search = self.passes, of.search(known)
         while True:
             try:
-                candidate = next(search)
+                found = next(search)
             except StopIteration as end:
                 return end.value
-            self.passes, self.tried = before + self.small.passes, self.small.tried
-            if candidate is None:
-                self.cut = self._cut_small
-                yield self._iterate(self._empty, math.nan, "committee", kept=False)
+            self.passes, self.tried = before + of.passes, of.tried
+            if isinstance(found, Candidate):
+                yield self._candidate(found)
             else:
-                yield self._candidate(replace(candidate, fit=self._as_it_was(candidate.fit)))
+                self.cut = of.cut
+                fit = found.fit or Fit(self._empty, math.nan)
+                yield self._iterate(fit.point, fit.value, found.way, kept=found.kept)
 
-    def _cut_small(self) -> Fit:
-        assert self.small is not None
-        fit = self._as_it_was(self.small.cut())
-        return Fit(self.subset.lift(fit.point), fit.value)
-
-    def _as_it_was(self, fit: Fit) -> Fit:
-        """Give a network of a small search in coordinates as they were before it."""
-        return Fit(self.centred.lift(fit.point), fit.value)
-
-    def _large(self, known: Point | None) -> Generator[Iterate, None, Candidate]:
-        """Train by minibatches under a falling budget, then exchange or remove weights by Newton's method."""
-        tuning, quadratic = self.tuning.falling, self.objective.loss.quadratic
-        objective = under(self.subset.part, self.alphas[tuning.alpha] if self.alphas[1:] else self.alphas[0])
-        if known is None and (exact := (yield from self._explained(objective))) is not None:
-            return exact
-        wide = min(objective.size, round(tuning.spare * self.budget))
-        last = wide if quadratic and self._solvable(wide) else self.budget
-        few = objective.layout.widths[-1] <= tuning.outputs
-        exchanges = not quadratic and few and self._cheap and objective.layout.layers == 2
-        whole = quadratic or known is not None
-        width = objective.size if whole else tuning.width(self.budget, objective.layout.widths[-1])
-        narrow = fewer_neurons(objective, width)
-        tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
-        falling = self._falling(narrow.part, last, tuning)
-        start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
-        point = yield from self._trained(falling, narrow, start)
-        found = [(measured(objective, largest_within(objective, point, self.budget)), objective.alpha)]
-        double = objective.to(torch.float64)
-        if quadratic and self._solvable(last):
-            point = largest_within(objective, point, last).to(torch.float64)
-            used = compact(double, point)
-            fit = shrink(used.part, measured(used.part, used.drop(point)), self.budget, self.tuning.newton)
-            found.append((Fit(used.lift(fit.point), fit.value), objective.alpha))
-            if fit.value <= self.tuning.judge.exact and self.solver.alpha is None:
-                found.append((self._unpenalised(used, fit.point), 0.0))
-        if exchanges:
-            point = found[0][0].point.to(torch.float64)
-            found.append((exchanged(double, point, self.budget, self.tuning), objective.alpha))
-        for number, (fit, alpha) in enumerate(found):
-            yield self._candidate(self._offered(fit, alpha, number))
-        return min(self.tried, key=lambda candidate: candidate.score)
-
-    def _explained(self, objective: Relu) -> Generator[Iterate, None, Candidate | None]:
-        """Train for a short while, and look for a network that explains the targets in what that leaves."""
-        tuning, newton = self.tuning.falling, self.tuning.newton
-        wide = min(objective.size, round(tuning.short_spare * self.budget))
-        may = objective.loss.quadratic and not self.solver.alpha and not self.solver.incremental
-        if not may or not self._solvable(wide) or tuning.short * self.solver.passes < 1:
-            return None
-        falling = self._falling(objective, wide, tuning, tuning.short)
-        every = fewer_neurons(objective, objective.size)
-        point = yield from self._trained(falling, every, falling.start(self.seed))
-        if objective.value(point) > self.tuning.recover.almost * loss_of_constant(objective):
-            return None
-        point = largest_within(objective, point, wide).to(torch.float64)
-        used = compact(under(objective.to(torch.float64), 0.0), point)
-        some = some_rows(used.part, self._searched)
-        point = shrink(some, measured(some, used.drop(point)), self.budget, newton).point
-        fit = self._unpenalised(used, point)
-        return self._offered(fit, 0.0, 0) if fit.value <= self.tuning.judge.done else None
-
-    def _unpenalised(self, used: Subset, point: Point) -> Fit:
-        """Refit what nearly explains the targets: no penalty is to stand in the way of the last digit."""
-        bare, steps = under(used.part, 0.0), self.tuning.judge.exact_steps
-        fit = refit(bare, Fit(point, bare.value(point)), steps, self.tuning.newton, rough=False)
-        return Fit(used.lift(fit.point), fit.value)
-
-    def _falling(self, objective: Relu, last: int, tuning: FallingTuning, share: float = 1.0) -> Falling:
-        batch = tuning.batch(self.solver.batch_size, objective.data.rows)
-        return Falling(objective, last, self.solver.passes, batch, self.seed, tuning, share)
-
-    def _trained(self, falling: Falling, among: Subset, point: Point) -> Generator[Iterate, None, Point]:
-        """Train by minibatches, and tell how far it is after every pass."""
-        for trained, passes in falling.run(point):
-            self.passes += passes
-            point = among.lift(trained)
-            self.cut = partial(self._cut_training, self.subset.part, point)
-            kept = point.w.nonzeros <= self.budget
-            loss = falling.objective.value(trained) if kept else math.nan
-            yield self._iterate(self.subset.lift(point), loss, "training", kept=kept)
-        return point
-
-    def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:
-        """Make a candidate of a network that was trained on all rows, under a penalty beside their mean."""
-        one, alpha = torch.ones(1, dtype=torch.float64), alpha * self.objective.data.amount
-        self.tried.append(Candidate("training", fit, alpha, fit.value * one, one, 1.0, (number,)))
-        return self.tried[-1]
-
-    def _cut_training(self, objective: Relu, point: Point) -> Fit:
-        fit = measured(objective, largest_within(objective, point, self.budget))
-        return Fit(self.subset.lift(fit.point), fit.value)
-
-    def _answer(self, best: Candidate) -> Iterate:
-        """Fit the winner on all rows, clean it, and say what else was tried."""
-        fit = best.fit
-        if self.small is not None and best.way == "recovery":
-            fit = finished(self.subset.part.to(torch.float64), best, self.solver.alpha is None, self.tuning)
-        elif self.small is not None:
-            fit = self._as_it_was(self.small.finished(best))
+    def _answer(self, best: Candidate, fit: Fit) -> Iterate:
+        """Say what was chosen, and what else was tried."""
         status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
         if self.objective.loss.quadratic and fit.value <= self.tuning.judge.recovered:
             status = RECOVERED
-        answer = self._iterate(
-            self.subset.lift(fit.point), fit.value, best.way, score=-math.inf, alpha=best.alpha
-        )
+        answer = self._iterate(fit.point, fit.value, best.way, score=-math.inf, alpha=best.alpha)
         return replace(answer, status=status)
 
     def _story(self, best: Candidate, fit: Fit) -> str:
@@ -360,11 +231,8 @@ class Search:
         others = ", ".join(f"{way} {score:.4g}" for way, score in scores.items())
         return f"the best of all ways was '{best.way}' with {fit.nonzeros} nonzeros (scores: {others})."
 
-    def _candidate(self, candidate: Candidate) -> Iterate:
-        point = self.subset.lift(candidate.fit.point)
-        return self._iterate(
-            point, candidate.fit.value, candidate.way, score=candidate.score, alpha=candidate.alpha
-        )
+    def _candidate(self, one: Candidate) -> Iterate:
+        return self._iterate(one.fit.point, one.fit.value, one.way, score=one.score, alpha=one.alpha)
 
     def _iterate(
         self,

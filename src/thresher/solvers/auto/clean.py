@@ -33,8 +33,8 @@ def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning
 def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
     fused = objective.layout.fused and objective.layout.layers == 2
     fit = _without_copies(objective, fit, tuning)
-    for part in (_without_idle, _straightened):
-        trial = measured(objective, part(objective, fit.point, tuning))
+    for part in (without_idle, _straightened):
+        trial = measured(objective, part(objective, fit.point))
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(objective, fit, trial, tuning):
             fit = trial
     fit = _with_sides(objective, fit, tuning) if fused else fit
@@ -115,7 +115,7 @@ def _extremes(objective: Relu, point: Point) -> list[tuple[Tensor, Tensor]]:
     return extremes
 
 
-def _without_idle(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
+def without_idle(objective: Relu, point: Point) -> Point:
     """Let go of neurons that are on for no row."""
     layout, indices = objective.layout, point.w.indices
     kept = torch.ones(indices.numel(), dtype=torch.bool)
@@ -125,7 +125,7 @@ def _without_idle(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
     return point.keep(kept)
 
 
-def _straightened(objective: Relu, point: Point, tuning: CleanTuning) -> Point:
+def _straightened(objective: Relu, point: Point) -> Point:
     """Write neurons that are on for all rows as direct connections, where that costs no more."""
     layout, w = objective.layout, point.w
     if not layout.direct or layout.layers != 2:

@@ -248,11 +248,20 @@ def _drawn(
         places.append(layout.position(1, of + output, neuron))
         values.append(normal(neurons) * side[output] / each**0.5)
     if layout.bias:
+        row = torch.from_numpy(random.integers(0, objective.data.rows, neurons))
+        towards = (values[0].view(neurons, fan) * _at(objective, row, feature)).sum(1)
         places += [layout.biases(0, neuron), layout.output_biases]
-        values += [tuning.kinks * normal(neurons), best_constant(objective).repeat(members)]
+        values += [-tuning.kinks * towards, best_constant(objective).repeat(members)]
     if layout.direct:
         direct = layout.position(layout.layers, torch.arange(members * outputs)[:, None], pool[None])
         places.append(direct.view(-1))
         values.append(torch.zeros(direct.numel(), dtype=torch.float64))
     indices, order = torch.cat(places).sort()
     return Point(SparseVector(indices, torch.cat(values)[order].float(), layout.size))
+
+
+def _at(objective: Relu, rows: Tensor, feature: Tensor) -> Tensor:  # (neurons, fan)
+    """Read some inputs of a row for each neuron."""
+    used, place = rows.unique(return_inverse=True)
+    X = objective.data.read(used.numpy())
+    return X[place[:, None], feature].double()

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from thresher.linear.budget import largest
+from thresher.memory import give_back
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
@@ -29,8 +30,9 @@ from thresher.solvers.auto.wide import scattered_start
 
 # Stands for a gradient that has not been seen yet, so that magnitudes alone decide.
 NEVER = 1e-30
-# Numbers that a gradient takes for each row and neuron: its output, its delta with the slope and without.
-PER_NEURON = 3
+# Numbers that a gradient takes for each row: of every input, what was read and the columns in use; of every
+# neuron, what products through nonzeros give, its output and its delta.
+PER_INPUT, PER_NEURON = 2, 3
 
 
 class Falling:
@@ -127,6 +129,9 @@ class Falling:
         fresh = torch.zeros(0, dtype=torch.int64)
         if exchanged and target > kept.numel():
             fresh = self.objective.largest_gradients(adam.point, self._tried(), target - kept.numel()).indices
+            if self._fitting < min(self.tuning.tried(self.budget), self.objective.data.rows):
+                # It takes as much memory as there may be, and leaves gaps in the heap.
+                give_back()
         self._hold(adam, kept, fresh)
 
     def _usefulness(self, adam: Adam) -> Tensor:  # (held,)
@@ -158,12 +163,17 @@ class Falling:
     def _tried(self) -> Batch:
         """Read the rows on which new places prove themselves."""
         data = self.objective.data
-        numbers = data.row_numbers + PER_NEURON * sum(self.objective.layout.widths[1:])
-        fitting = self.objective.memory_limit // (2 * data.dtype.itemsize * numbers)
-        count = min(data.rows, max(self.batch, min(self.tuning.tried, fitting)))
+        count = min(data.rows, max(self.batch, min(self.tuning.tried(self.budget), self._fitting)))
         if count == data.rows:
             return data.batch(slice(0, data.rows))
         return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
+
+    @property
+    def _fitting(self) -> int:
+        """Rows whose gradient fits into half of the memory limit."""
+        data = self.objective.data
+        numbers = PER_INPUT * data.row_numbers + PER_NEURON * sum(self.objective.layout.widths[1:])
+        return self.objective.memory_limit // (2 * data.dtype.itemsize * numbers)
 
 
 def exchanged(objective: Relu, point: Point, budget: int, tuning: Tuning) -> Fit:

@@ -67,6 +67,24 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
+class Progress:
+    """How far a way is that has no candidate yet.
+
+    Attributes
+    ----------
+    way : str
+    fit : Fit, optional
+        What is being trained, where that can be shown.
+    kept : bool
+        Whether it is within the budget.
+    """
+
+    way: str
+    fit: Fit | None = None
+    kept: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Judge:
     """Rows to search on, and rows to score on (the same where they are plenty).
 
@@ -113,10 +131,10 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     # Folds need not reach the same place at the same time; their rows are compared one by one.
     for candidate in sorted(candidates, key=lambda one: one.fold):
         groups[candidate.key].append(candidate)
-    most = max(len(group) for group in groups.values())
-    full = [group for group in groups.values() if len(group) == most]
+    folds = max(len(group) for group in groups.values())
+    full = [group for group in groups.values() if len(group) == folds]
     losses = [torch.cat([one.losses for one in group]) for group in full]
-    shares = torch.cat([one.shares for one in full[0]]) / most
+    shares = torch.cat([one.shares for one in full[0]]) / folds
     amount = sum(one.amount for one in full[0])
     scores = [float((loss * shares).sum()) for loss in losses]
     weighed = [
@@ -142,14 +160,17 @@ def mean_score(candidates: list[Candidate], one: Candidate) -> float:
 
 
 def folds_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> np.ndarray | None:  # (rows,)
+    """Part the rows into folds, unless there are too few to be held out, or so many that the loss will do."""
+    few = tuning.fewest <= objective.data.amount < tuning.plenty * budget
+    return parted(objective, seed, tuning) if few else None
+
+
+def parted(objective: Relu, seed: int, tuning: JudgeTuning) -> np.ndarray:  # (rows,)
     """Part the rows into folds by what they hold, so that their order does not matter.
 
     Few equal rows stay together, so that a weight equals repeats. Of many, those to come repeat some as well,
     and scores on rows held out are to say how well these are done: then equal rows go to different folds.
-    There are none where rows are too few to be held out, or plenty, so that the loss itself will do.
     """
-    if not tuning.fewest <= objective.data.amount < tuning.plenty * budget:
-        return None
     place = _places(objective, seed)
     if objective.data.amount >= tuning.apart:
         order = np.argsort(place, kind="stable")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit, measured
 from thresher.solvers.auto.tuning import LinearTuning
 from thresher.solvers.auto.wide import best_constant
+
+# The step at the end of a path.
+LAST = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +38,15 @@ class Model:
         The L1 penalty it was found at.
     curvature : float
         What steps assume that go on from it.
+    step : int
+        Which step along a path led to it, `LAST` at its end: on other rows the same step leads to a penalty
+        that is the same share of the strongest.
     """
 
     numbers: Tensor
     penalty: float
     curvature: float
+    step: int = 0
 
     @property
     def weights(self) -> Tensor:  # (inputs, outputs)
@@ -62,21 +69,36 @@ Sums = Callable[[Tensor], tuple[float, Tensor]]
 
 
 def l1_path(objective: Relu, most: int, tuning: LinearTuning) -> Iterator[Model]:
-    """Fit at falling penalties, while there are no more than `most` weights; the last steps are shorter."""
+    """Fit at penalties that fall in equal steps, while there are no more than `most` weights.
+
+    Shorter steps lead from the last of these to as many weights as there may be.
+    """
     model = _empty(objective, tuning)
     sums = _sums_of(objective, model)
     penalty = strongest = float(sums(model.numbers)[1][:-1].abs().max())
-    fall, halvings = tuning.fall, tuning.halvings
+    fall, halvings, step = tuning.fall, tuning.halvings, 0
     while penalty * fall > tuning.least * strongest:
         trial = _fitted(objective, sums, penalty * fall, model, tuning)
-        if trial.nonzeros > most:
-            if halvings == 0:
-                return
+        if trial.nonzeros <= most:
+            step += 1
+            model, penalty = replace(trial, step=step), penalty * fall
+            if model.nonzeros and halvings == tuning.halvings:
+                yield model
+        elif halvings == 0:
+            break
+        else:
             fall, halvings = fall**0.5, halvings - 1
-            continue
-        model, penalty = trial, penalty * fall
-        if model.nonzeros:
-            yield model
+    if model.nonzeros:
+        yield replace(model, step=LAST)
+
+
+def l1_model(objective: Relu, step: int, most: int, tuning: LinearTuning) -> Model:
+    """Fit at the penalty of a step along the path, or where that is too many weights at its end."""
+    model = _empty(objective, tuning)
+    for model in l1_path(objective, most, tuning):
+        if model.step == step:
+            break
+    return model
 
 
 def l1_fit(objective: Relu, penalty: float, start: Model | None, tuning: LinearTuning) -> Model:

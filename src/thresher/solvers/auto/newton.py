@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from thresher.errors import DataError
+from thresher.memory import give_back
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.solvers.auto.recovery_tuning import NewtonTuning
@@ -49,9 +50,12 @@ def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bo
         return fit
     running, value, damping = objective.run(fit.point), fit.value, tuning.damping
     least = min(tuning.helps, tuning.helps_rows / objective.data.amount)
+    large = 8 * tuning.matrices * fit.nonzeros**2 > tuning.given_back * objective.memory_limit
     for _ in range(steps):
         if value == 0:
             break
+        if large:
+            give_back()
         better, lower, damping = _step(objective, running, value, damping, tuning, rough)
         if better is None:
             break

@@ -92,16 +92,20 @@ def may_be_exact(problem: Problem) -> bool:
 
 def problem_size(problem: Problem) -> int:
     """Count the numbers that recovery fits freely: on few rows for each, a good fit says nothing."""
-    return problem.budget + 2 * len(feature_subset(problem))
+    return problem.budget + 2 * min(problem.objective.layout.widths[0], _most_inputs(problem))
 
 
 def feature_subset(problem: Problem) -> Tensor:
     """Choose the inputs that a student may use: all, or those that say most where that is too many."""
-    objective, tuning = problem.objective, problem.tuning
+    objective, most = problem.objective, _most_inputs(problem)
     inputs = objective.layout.widths[0]
-    neurons = max(2, min(int(tuning.wider * problem.hidden), problem.budget // 2, tuning.neurons_each))
-    most = max(tuning.inputs, room_of(problem) // neurons)
     return torch.arange(inputs) if inputs <= most else largest(relevance(objective).float(), most)
+
+
+def _most_inputs(problem: Problem) -> int:
+    tuning = problem.tuning
+    neurons = max(2, min(int(tuning.wider * problem.hidden), problem.budget // 2, tuning.neurons_each))
+    return max(tuning.inputs, room_of(problem) // neurons)
 
 
 def room_of(problem: Problem) -> int:

@@ -23,6 +23,7 @@ from thresher.solvers.auto.falling import within
 from thresher.solvers.auto.judge import (
     Candidate,
     Judge,
+    Progress,
     chosen,
     folds_of,
     judges_of,
@@ -32,7 +33,7 @@ from thresher.solvers.auto.newton import Fit, measured, refit
 from thresher.solvers.auto.student import alpha_for, student, taught, trust
 from thresher.solvers.auto.subset import compact, compactly
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, pruned, under
+from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, penalties, pruned, under
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
@@ -50,6 +51,8 @@ class Small:
     alpha : float, optional
         The penalty beside a sum over rows; None leaves it open.
     tuning : Tuning
+    back : callable, optional
+        Gives a network the coordinates that the objective was made of: those of what is given to others.
 
     Attributes
     ----------
@@ -60,10 +63,18 @@ class Small:
     """
 
     def __init__(
-        self, objective: Relu, budget: int, passes: float, seed: int, alpha: float | None, tuning: Tuning
+        self,
+        objective: Relu,
+        budget: int,
+        passes: float,
+        seed: int,
+        alpha: float | None,
+        tuning: Tuning,
+        back: Callable[[Point], Point] = lambda point: point,
     ) -> None:
         self.objective, self.budget, self.limit = objective.to(torch.float64), budget, passes
-        self.seed, self.alpha, self.tuning = seed, alpha, tuning
+        self.seed, self.alpha, self.tuning, self.back = seed, alpha, tuning, back
+        self.alphas = penalties(objective.loss, alpha, tuning.judge)
         self.passes, self.tried = 0.0, list[Candidate]()
         self.committee: Committee | None = None
         self.known: Point | None = None
@@ -77,17 +88,21 @@ class Small:
         self.fold = folds_of(self.rounded, budget, seed, tuning.judge)
         self.judges = judges_of(self.rounded, budget, seed, tuning.judge)
 
-    @property
-    def alphas(self) -> tuple[float, ...]:
-        """The penalties to try, beside a sum over rows."""
-        if self.alpha is not None:
-            return (self.alpha,)
-        judge = self.tuning.judge
-        return judge.squared if self.objective.loss.link == "identity" else judge.classes
-
-    def search(self, known: Point | None) -> Generator[Candidate | None, None, Candidate]:
-        """Give candidates, or None while there is none yet; the last is the winner."""
+    def search(self, known: Point | None) -> Generator[Candidate | Progress, None, Candidate]:
+        """Give candidates, and progress before there is one; return the winner, in its own coordinates."""
         self.known = known
+        ways = self._ways(known)
+        while True:
+            try:
+                found = next(ways)
+            except StopIteration as end:
+                return end.value
+            yield replace(found, fit=self._given(found.fit)) if isinstance(found, Candidate) else found
+
+    def _given(self, fit: Fit) -> Fit:
+        return Fit(self.back(fit.point), fit.value)
+
+    def _ways(self, known: Point | None) -> Generator[Candidate | Progress, None, Candidate]:
         layout, data = self.objective.layout, self.objective.data
         simple: list[Way] = [constant]
         if layout.direct and self.budget > int(layout.bias):
@@ -105,7 +120,7 @@ class Small:
         best = chosen(self.tried, tuning.committee.errors, tuning.linear.margin)
         assert self.committee is not None
         held = self._of_committee(len(every))
-        if held > mean_score(self.tried, best):
+        if held > tuning.linear.margin * mean_score(self.tried, best):
             return best
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
@@ -166,7 +181,7 @@ class Small:
             fit = refit(part, fit, tuning.exact_steps, self.tuning.newton, rough=False)
             yield judge.candidate(candidate.way, fit, 0.0, (*candidate.place, "exact"))
 
-    def _trained(self) -> Iterator[None]:
+    def _trained(self) -> Iterator[Progress]:
         """Train the committee."""
         tuning, rows = self.tuning.committee, self.objective.data.rows
         blind = torch.full((rows,), -1) if self.fold is None else torch.from_numpy(self.fold)
@@ -175,7 +190,7 @@ class Small:
             # The search that follows has passes of its own.
             self.passes, self.limit = self.passes + passes, self.limit + passes
             self.committee = trained
-            yield None
+            yield Progress("committee")
         self.judges = [
             replace(judge, start=trained.member(number)) for number, judge in enumerate(self.judges)
         ]
@@ -229,11 +244,13 @@ class Small:
         """Cut down a member of the committee, before there is a candidate."""
         assert self.committee is not None
         point = self.committee.member(0)
-        return measured(self.objective, within(self.objective, point, point.w.values.abs(), self.budget))
+        point = within(self.objective, point, point.w.values.abs(), self.budget)
+        return self._given(measured(self.objective, point))
 
     def finished(self, best: Candidate) -> Fit:
         """Fit the winner on all rows, and clean it."""
-        return self._no_worse(finished(self.objective, best, self.alpha is None, self.tuning))
+        fit = finished(self.objective, best, self.alpha is None, self.tuning)
+        return self._given(self._no_worse(fit))
 
     def _no_worse(self, fit: Fit) -> Fit:
         """Give the network that was known where it fits all rows better than what was found."""

@@ -7,10 +7,10 @@ all of the budget may be spent without fitting noise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from thresher.linear.vector import SparseVector
@@ -20,11 +20,12 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
+from thresher.solvers.auto.judge import parted
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
-from thresher.solvers.auto.subset import compactly
+from thresher.solvers.auto.subset import compact, compactly
 from thresher.solvers.auto.tuning import StudentTuning, Tuning
 from thresher.solvers.auto.ways import exchange, growth
-from thresher.solvers.auto.wide import alternating, loss_of_constant
+from thresher.solvers.auto.wide import alternating
 
 
 def alpha_for(loss: Loss, noise: float, tuning: StudentTuning) -> float:
@@ -84,7 +85,7 @@ def student(
     ]
     way, fit = min(better, key=lambda one: one[1].value)
     fit = exchanged(narrow, fit, rest, budget, tuning)
-    yield way, smaller(narrow, fit, noise * (1 - share) ** 2, part.data.amount, tuning)
+    yield way, smaller(narrow, fit, tuning)
 
 
 def _on_some(part: Relu, weights: int, noise: float, tuning: StudentTuning) -> Relu:
@@ -108,26 +109,34 @@ def exchanged(part: Relu, fit: Fit, shares: tuple[float, ...], budget: int, tuni
     return fit
 
 
-def smaller(part: Relu, fit: Fit, noise: float, rows: float, tuning: Tuning) -> Fit:
-    """Remove weights as long as that is expected to lower the loss on other rows of the same targets.
+def smaller(part: Relu, fit: Fit, tuning: Tuning) -> Fit:
+    """Remove weights as long as that is expected to cost nothing on other rows.
 
-    A number that means nothing gains by fitting noise what the noise of the targets has for a row, loses as
-    much on other rows, and counts for more than one, because it was chosen among many. The noise is what the
-    first network leaves that is small beside the rows; at most `noise`, a share of what a constant leaves.
-    What is left will be fitted to `rows` rows, of which these may be some.
+    How much the loss rises on rows that a refit has not seen tells noise from what the weights are for. The
+    support was chosen with all rows in view, so the rise counts for more than it is.
     """
-    here, student, price = part.data.amount, tuning.student, math.nan
+    student, fold = tuning.student, parted(part, 0, tuning.judge)
     path: list[Fit] = []
-
-    def expected(one: Fit) -> float:
-        return one.value + 2 * price * student.cost * one.nonzeros / rows
-
+    expected: list[float] = []
     while not path or fit.nonzeros < path[-1].nonzeros:
         path.append(fit)
-        counted = student.cost * fit.nonzeros
-        if math.isnan(price) and 2 * counted <= here:
-            price = min(noise * loss_of_constant(part), fit.value * here / (here - counted))
-        if not math.isnan(price) and expected(fit) > student.patience * min(map(expected, path)):
+        seen, unseen = _losses(part, fit, fold, tuning)
+        expected.append(seen + student.cost * max(0.0, unseen - seen))
+        if expected[-1] > student.patience * min(expected):
             break
         fit = shrink(part, fit, max(1, int(student.kept * fit.nonzeros)), tuning.newton)
-    return path[0] if math.isnan(price) else min(reversed(path), key=expected)
+    most = (1 + student.tolerance) * min(expected)
+    return [one for one, value in zip(path, expected, strict=True) if value <= most][-1]
+
+
+def _losses(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> tuple[float, float]:
+    """Give the mean loss of a network on all rows, and on rows that refits in turn have not seen."""
+    used = compact(part, fit.point)
+    point, data = used.drop(fit.point), used.part.data
+    unseen = 0.0
+    for number in np.unique(fold):
+        rest = used.part.on(data.take(np.flatnonzero(fold != number)))
+        other = replace(used.part, data=data.take(np.flatnonzero(fold == number)), alpha=0.0)
+        again = refit(rest, Fit(point, rest.value(point)), tuning.student.refits, tuning.newton)
+        unseen += other.value(again.point) * other.data.amount / data.amount
+    return replace(used.part, alpha=0.0).value(point), unseen

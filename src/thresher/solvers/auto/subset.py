@@ -10,6 +10,7 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
+from thresher.memory import give_back
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
@@ -54,6 +55,14 @@ class Subset:
             origins = None if objective.origins is None else objective.origins[features]
             part = replace(part, data=objective.data.only(features), origins=origins)
         return cls(objective, part, units)
+
+    def then(self, inner: Subset) -> Subset:
+        """Give the way from a part of this part to the whole: what is between need not be kept."""
+        units = tuple(
+            outer if chosen is None else chosen if outer is None else outer[chosen]
+            for outer, chosen in zip(self.units, inner.units, strict=True)
+        )
+        return Subset(self.whole, inner.part, units)
 
     def lift(self, point: Point) -> Point:
         """Give a point of the part its places in the whole."""
@@ -120,6 +129,9 @@ def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTun
     most = max(tuning.least, min(int(tuning.each * budget), fitting))
     narrowed = inputs > most and (few_neurons or not data.sparse)
     features = largest(relevance(objective).float(), most) if narrowed else None
+    if narrowed:
+        # Chunks of all columns have been, and are not read again.
+        give_back()
     needed = max(tuning.neurons, int(tuning.neurons_each * budget))
     neurons = torch.arange(needed) if few_neurons and layout.layers == 2 and hidden > needed else None
     return Subset.of(objective, (features, neurons, *(None for _ in layout.widths[2:])))

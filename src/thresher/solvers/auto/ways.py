@@ -10,14 +10,15 @@ from torch import Tensor
 
 from thresher.linear.budget import keep_largest
 from thresher.linear.vector import SparseVector
+from thresher.objective.loss import Loss
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.judge import Candidate, Judge
-from thresher.solvers.auto.linear import Model, as_fit, l1_fit, l1_path
+from thresher.solvers.auto.linear import as_fit, l1_model, l1_path
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.subset import compactly
-from thresher.solvers.auto.tuning import LadderTuning, Tuning
+from thresher.solvers.auto.tuning import JudgeTuning, LadderTuning, Tuning
 from thresher.solvers.auto.wide import alternating, best_constant, random_start
 
 
@@ -39,23 +40,30 @@ def linear(
     part, alpha = under(judge.part, alphas[0]), alphas[0]
     room = budget - part.layout.output_biases.numel()
     before: Tensor | None = None
-    for number, model in enumerate(l1_path(part, room, tuning.linear)):
+    for model in l1_path(part, room, tuning.linear):
         fit = as_fit(part, model)
         if fit.nonzeros > budget:
             return
-        yield judge.candidate("linear", fit, alpha, ("l1", number), _l1_finish(model, budget, tuning))
+        finish, refitted = _linear_finishes(model.step, room, tuning)
+        yield judge.candidate("linear", fit, alpha, ("l1", model.step), finish)
         if before is None or not torch.equal(before, fit.point.w.indices):
             relaxed = judge.candidate("linear", refit(part, fit, tuning.grow.steps, tuning.newton), alpha, ())
             before = fit.point.w.indices
-        yield replace(relaxed, place=("refitted", number))
+        yield replace(relaxed, place=("refitted", model.step), finish=refitted)
 
 
-def _l1_finish(model: Model, budget: int, tuning: Tuning) -> Callable[[Relu], Fit]:
+def _linear_finishes(
+    step: int, room: int, tuning: Tuning
+) -> tuple[Callable[[Relu], Fit], Callable[[Relu], Fit]]:
+    """Say how linear models are fitted on all rows: inputs are chosen anew, by as strong a penalty."""
+
     def finish(objective: Relu) -> Fit:
-        fit = as_fit(objective, l1_fit(objective, model.penalty, model, tuning.linear))
-        return fit if fit.nonzeros <= budget else as_fit(objective, model)
+        return as_fit(objective, l1_model(objective, step, room, tuning.linear))
 
-    return finish
+    def refitted(objective: Relu) -> Fit:
+        return refit(objective, finish(objective), tuning.judge.steps, tuning.newton, rough=False)
+
+    return finish, refitted
 
 
 def grown(
@@ -178,6 +186,13 @@ def ladder(budget: int, tuning: LadderTuning) -> list[int]:
         sizes.append(size)
         size = int(size * tuning.share)
     return sizes
+
+
+def penalties(loss: Loss, alpha: float | None, tuning: JudgeTuning) -> tuple[float, ...]:
+    """Give the penalties to try, beside a sum over rows: the user's, or several."""
+    if alpha is not None:
+        return (alpha,)
+    return tuning.squared if loss.link == "identity" else tuning.classes
 
 
 def under(objective: Relu, alpha: float) -> Relu:
