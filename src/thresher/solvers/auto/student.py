@@ -7,11 +7,13 @@ all of the budget may be spent without fitting noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
@@ -110,33 +112,48 @@ def exchanged(part: Relu, fit: Fit, shares: tuple[float, ...], budget: int, tuni
 
 
 def smaller(part: Relu, fit: Fit, tuning: Tuning) -> Fit:
-    """Remove weights as long as that is expected to cost nothing on other rows.
+    """Remove weights as long as other rows can be expected to lose no more for it.
 
-    How much the loss rises on rows that a refit has not seen tells noise from what the weights are for. The
-    support was chosen with all rows in view, so the rise counts for more than it is.
+    How much a row loses by being left out of a refit tells noise from what the weights are for. A smaller
+    network takes the place of larger ones if the rows agree that it is hardly worse than any of them.
     """
     student, fold = tuning.student, parted(part, 0, tuning.judge)
-    path: list[Fit] = []
-    expected: list[float] = []
-    while not path or fit.nonzeros < path[-1].nonzeros:
-        path.append(fit)
-        seen, unseen = _losses(part, fit, fold, tuning)
-        expected.append(seen + student.cost * max(0.0, unseen - seen))
-        if expected[-1] > student.patience * min(expected):
+    share, amount = part.data.share.double(), part.data.amount
+    chosen, losses, least = fit, list[Tensor](), math.inf
+    larger = fit.nonzeros + 1
+    while fit.nonzeros < larger:
+        expected = _expected(part, fit, fold, tuning)
+        mean = float(share @ expected)
+        least = min(least, mean)
+        if mean > student.patience * least:
             break
+        worse = [expected - (1 + student.tolerance) * other for other in losses]
+        if all(_mean_and_error(one, share, amount) <= 0 for one in worse):
+            chosen = fit
+        losses.append(expected)
+        larger = fit.nonzeros
         fit = shrink(part, fit, max(1, int(student.kept * fit.nonzeros)), tuning.newton)
-    most = (1 + student.tolerance) * min(expected)
-    return [one for one, value in zip(path, expected, strict=True) if value <= most][-1]
+    return chosen
 
 
-def _losses(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> tuple[float, float]:
-    """Give the mean loss of a network on all rows, and on rows that refits in turn have not seen."""
+def _mean_and_error(values: Tensor, share: Tensor, amount: float) -> float:
+    """Give a mean over rows and its standard error, added up."""
+    mean = float(share @ values)
+    return mean + float(share @ (values - mean).square() / amount) ** 0.5
+
+
+def _expected(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> Tensor:  # (rows,)
+    """Give what each row loses, and what it would lose more if refits had not seen it.
+
+    The support was chosen with all rows in view, so what is lost more counts for more than it is.
+    """
     used = compact(part, fit.point)
     point, data = used.drop(fit.point), used.part.data
-    unseen = 0.0
+    seen = used.part.row_values(point).double()
+    unseen = torch.empty_like(seen)
     for number in np.unique(fold):
+        out = np.flatnonzero(fold == number)
         rest = used.part.on(data.take(np.flatnonzero(fold != number)))
-        other = replace(used.part, data=data.take(np.flatnonzero(fold == number)), alpha=0.0)
         again = refit(rest, Fit(point, rest.value(point)), tuning.student.refits, tuning.newton)
-        unseen += other.value(again.point) * other.data.amount / data.amount
-    return replace(used.part, alpha=0.0).value(point), unseen
+        unseen[torch.from_numpy(out)] = used.part.on(data.take(out)).row_values(again.point).double()
+    return seen + tuning.student.cost * (unseen - seen)

@@ -78,7 +78,7 @@ class CommitteeTuning:
     fewest_neurons: int = 20
     neurons: int = 50
     fan: int = 16
-    kinks: float = 0.7
+    kinks: float = 0.5
     # Parts of the rows, each of which two members are blind to. Linear models are compared on the same, and
     # those within so many standard errors of the best count as equal.
     folds: int = 5
@@ -147,9 +147,9 @@ class StudentTuning:
     race: tuple[float, ...] = (0.5, 0.25)
     exchanges: tuple[float, ...] = (0.5, 0.25)
     # Weights go, down to this share at a time, until what is expected of other rows exceeds the least so far
-    # by the factor `patience`. Expected is the loss, and its rise on rows that refits of so many steps
-    # leave out in turn, counted `cost` times, since weights were chosen with those rows in view. The smallest
-    # network within the share `tolerance` of the least is taken.
+    # by the factor `patience`. Expected is the loss, and its rise on rows that refits of so many steps leave
+    # out in turn, counted `cost` times, since weights were chosen with those rows in view. A network is not
+    # worse than a larger one if it is expected to lose this share more at most, a standard error included.
     kept: float = 0.8
     patience: float = 1.5
     refits: int = 3
