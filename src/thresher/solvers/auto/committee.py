@@ -116,12 +116,14 @@ class Committee:
             return ~layout.is_bias(indices) * (tuning.alpha * dispersion / data.amount)
 
         batch = tuning.batch(data.rows)
-        passes = min(passes, tuning.passes(data.rows) * (1.0 if self.members > 2 else tuning.alone))
+        enough = tuning.passes(data.rows) * (1.0 if self.members > 2 else tuning.alone)
+        passes = min(passes, enough)
+        rate = min(tuning.highest, tuning.rate * (enough / passes) ** 0.5)
         steps = max(1, int(passes * max(1, data.rows // batch)))
         schedule = AdamSchedule(
             passes,
-            tuning.rate,
-            tuning.last * tuning.rate,
+            rate,
+            tuning.last * rate,
             "cosine",
             tuning.warm_up * steps,
             betas=tuning.betas,
@@ -146,7 +148,7 @@ class Committee:
         """Estimate what the mean of all members would lose on some rows, or on all, if none had seen them.
 
         One blind member loses its bias and all of its variance, the mean of two half of that; with as many as
-        there are, their share of it is left.
+        there are, their share of it is left, at least that of members that lose nothing but variance.
         """
         data, half = self.objective.data, self.members // 2
         every, row, fold = self.outputs(), torch.arange(data.rows), self.fold.clamp(min=0)
@@ -159,7 +161,7 @@ class Committee:
             return float(losses @ share / share.sum())
 
         alone, together = 0.5 * (value(pair[0]) + value(pair[1])), value(0.5 * (pair[0] + pair[1]))
-        return alone - 2 * (alone - together) * (1 - 1 / self.members)
+        return max(alone / self.members, alone - 2 * (alone - together) * (1 - 1 / self.members))
 
     def noise(self) -> float:
         """Give what members leave on rows they are blind to, as a share of what the best constant leaves."""

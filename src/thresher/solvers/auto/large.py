@@ -106,8 +106,8 @@ class Large:
 
     def finished(self, best: Candidate) -> Fit:
         """Let go of neurons that are on for no row; the winner has seen all rows."""
-        objective, fit = under(self.subset.whole, best.alpha), best.fit
-        used = compact(objective, fit.point)
+        fit = best.fit
+        used = compact(self.subset.whole.to(fit.point.w.values.dtype), fit.point)
         point = used.drop(fit.point)
         left = without_idle(used.part, point)
         return Fit(used.lift(left), fit.value) if left.w.nonzeros < point.w.nonzeros else fit

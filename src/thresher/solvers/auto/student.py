@@ -145,7 +145,8 @@ def _mean_and_error(values: Tensor, share: Tensor, amount: float) -> float:
 def _expected(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> Tensor:  # (rows,)
     """Give what each row loses, and what it would lose more if refits had not seen it.
 
-    The support was chosen with all rows in view, so what is lost more counts for more than it is.
+    The support was chosen with all rows in view, so what is lost more counts for more than it is, the more so
+    the fewer rows there are for each weight.
     """
     used = compact(part, fit.point)
     point, data = used.drop(fit.point), used.part.data
@@ -156,4 +157,5 @@ def _expected(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> Tensor:
         rest = used.part.on(data.take(np.flatnonzero(fold != number)))
         again = refit(rest, Fit(point, rest.value(point)), tuning.student.refits, tuning.newton)
         unseen[torch.from_numpy(out)] = used.part.on(data.take(out)).row_values(again.point).double()
-    return seen + tuning.student.cost * (unseen - seen)
+    left = 1 - min(tuning.student.crammed, fit.nonzeros / data.amount)
+    return seen + tuning.student.cost / left * (unseen - seen)

@@ -87,8 +87,10 @@ class CommitteeTuning:
     # over the variance of a weight); these are measured every so many passes.
     alpha: float = 2.5
     every: int = 5
-    # Adam's step, what is left of it at the end, the share of the steps that warm it up, its constants.
+    # Adam's step, and the longest that fewer passes take; what is left of it at the end, the share of the
+    # steps that warm it up, its constants.
     rate: float = 0.02
+    highest: float = 0.05
     last: float = 0.01
     warm_up: float = 0.02
     betas: tuple[float, float] = (0.9, 0.99)
@@ -148,12 +150,14 @@ class StudentTuning:
     exchanges: tuple[float, ...] = (0.5, 0.25)
     # Weights go, down to this share at a time, until what is expected of other rows exceeds the least so far
     # by the factor `patience`. Expected is the loss, and its rise on rows that refits of so many steps leave
-    # out in turn, counted `cost` times, since weights were chosen with those rows in view. A network is not
-    # worse than a larger one if it is expected to lose this share more at most, a standard error included.
+    # out in turn, counted `cost` times over the share of the rows that is left when each weight takes one
+    # (`crammed` at most), since weights were chosen with those rows in view. A network is not worse than a
+    # larger one if it is expected to lose this share more at most, a standard error included.
     kept: float = 0.8
-    patience: float = 1.5
+    patience: float = 3.0
     refits: int = 3
     cost: float = 2.0
+    crammed: float = 0.9
     tolerance: float = 0.1
     # The share of all rows that the last fit begins with.
     last_rows: float = 0.25
