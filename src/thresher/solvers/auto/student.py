@@ -118,28 +118,27 @@ def smaller(part: Relu, fit: Fit, tuning: Tuning) -> Fit:
     network takes the place of larger ones if the rows agree that it is hardly worse than any of them.
     """
     student, fold = tuning.student, parted(part, 0, tuning.judge)
-    share, amount = part.data.share.double(), part.data.amount
-    chosen, losses, least = fit, list[Tensor](), math.inf
-    larger = fit.nonzeros + 1
-    while fit.nonzeros < larger:
+    chosen, path, least = fit, list[tuple[int, Tensor]](), math.inf
+    while not path or fit.nonzeros < path[-1][0]:
         expected = _expected(part, fit, fold, tuning)
-        mean = float(share @ expected)
+        mean = float(part.data.share.double() @ expected)
         least = min(least, mean)
         if mean > student.patience * least:
             break
-        worse = [expected - (1 + student.tolerance) * other for other in losses]
-        if all(_mean_and_error(one, share, amount) <= 0 for one in worse):
+        if all(_hardly_worse(part, expected, other, size - fit.nonzeros, student) for size, other in path):
             chosen = fit
-        losses.append(expected)
-        larger = fit.nonzeros
+        path.append((fit.nonzeros, expected))
         fit = shrink(part, fit, max(1, int(student.kept * fit.nonzeros)), tuning.newton)
     return chosen
 
 
-def _mean_and_error(values: Tensor, share: Tensor, amount: float) -> float:
-    """Give a mean over rows and its standard error, added up."""
-    mean = float(share @ values)
-    return mean + float(share @ (values - mean).square() / amount) ** 0.5
+def _hardly_worse(part: Relu, losses: Tensor, others: Tensor, fewer: int, tuning: StudentTuning) -> bool:
+    """Say whether rows lose no more, an error included, than so many weights would gain by fitting noise."""
+    share, amount = part.data.share.double(), part.data.amount
+    allowed = min(tuning.tolerance, tuning.cost * fewer / amount)
+    more = losses - (1 + allowed) * others
+    mean = float(share @ more)
+    return mean + float(share @ (more - mean).square() / amount) ** 0.5 <= 0
 
 
 def _expected(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> Tensor:  # (rows,)

@@ -152,7 +152,8 @@ class StudentTuning:
     # by the factor `patience`. Expected is the loss, and its rise on rows that refits of so many steps leave
     # out in turn, counted `cost` times over the share of the rows that is left when each weight takes one
     # (`crammed` at most), since weights were chosen with those rows in view. A network is not worse than a
-    # larger one if it is expected to lose this share more at most, a standard error included.
+    # larger one if it is expected to lose no more, a standard error included, than `cost` rows for each
+    # weight that is gone, and this share at most.
     kept: float = 0.8
     patience: float = 3.0
     refits: int = 3
