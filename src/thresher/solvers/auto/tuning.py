@@ -159,7 +159,7 @@ class StudentTuning:
     refits: int = 3
     cost: float = 2.0
     crammed: float = 0.9
-    tolerance: float = 0.1
+    tolerance: float = 0.05
     # The share of all rows that the last fit begins with.
     last_rows: float = 0.25
 
