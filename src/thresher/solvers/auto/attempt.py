@@ -63,6 +63,10 @@ class Search:
         much = 2 * after > self.tuning.almost * self.spread**2
         return much and after > self.tuning.standstill * before
 
+    def falls(self, before: float, after: float) -> bool:
+        """Say whether a training under way still falls fast."""
+        return after < self.tuning.falling * before
+
     @property
     def left(self) -> float:
         """Passes that remain."""
@@ -136,11 +140,12 @@ class Search:
     ) -> Generator[Progress, None, tuple[AbsoluteForm, float]]:
         """Train a student, all its weights or those that are not zero; gives it and its mean loss.
 
-        It ends early where it stands still at what the training before it has left.
+        It ends early where it stands still at what the training before it has left, and is not falling fast.
         """
         objective, point = form.held(self.form, every_weight=not fixed, every_fold=True)
-        value, layout = math.inf, objective.layout
-        enough = self.passes + self.tuning.glance * schedule.passes
+        value, half, layout = math.inf, math.inf, objective.layout
+        glance = self.tuning.glance * schedule.passes
+        halfway, enough = self.passes + 0.5 * glance, self.passes + glance
         for trained, value, passes in train(
             objective,
             point,
@@ -152,7 +157,8 @@ class Search:
             self.passes += passes
             form = form.read(layout, trained)
             yield Progress(phase, self.passes, value, form.nonzeros, cut=partial(self.cut, form))
-            if self.passes >= enough and self.stands_still(before, value):
+            half = value if self.passes <= halfway else half
+            if self.passes >= enough and not self.falls(half, value) and self.stands_still(before, value):
                 break
         return form, value
 
