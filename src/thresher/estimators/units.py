@@ -68,13 +68,13 @@ def to_layers(
         if units.columns is not None:
             bias[last] = _less(bias[last], direct, units.columns.origin)
     _refuse_infinite([*weights, *bias, *([direct] if direct is not None else [])])
-    layers = [Layer(weights[layer].tocsr(), bias[layer]) for layer in range(last)]
+    layers = [Layer(weights[layer], bias[layer]) for layer in range(last)]
     if layout.fused:
         assert point.signs is not None
         output = Layer(point.signs.double().numpy()[:, None], bias[last], signs_only=True)
     else:
-        output = Layer(weights[last].tocsr(), bias[last])
-    return (*layers, output), None if direct is None or direct.nnz == 0 else direct.tocsr()
+        output = Layer(weights[last], bias[last])
+    return (*layers, output), None if direct is None or direct.nnz == 0 else direct
 
 
 def _matrix(point: Point, layout: Layout, block: int) -> tuple[scipy.sparse.csc_array, np.ndarray]:
