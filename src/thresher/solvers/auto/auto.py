@@ -62,7 +62,7 @@ class Auto:
     @property
     def needs(self) -> Needs:
         """Any network; it may connect directly and knows centred coordinates."""
-        return Needs(direct=True, centred=True)
+        return Needs(direct=True, centred=True, inputs=self.tuning.subset.each)
 
     def init(self, objective: Relu, budget: int, start: Start | None) -> Iterate:
         """Start with nothing; a given network is the first candidate."""
