@@ -51,8 +51,10 @@ class SparseRows:
         """Give the same rows in float64."""
         return self.to(torch.float64)
 
-    def __getitem__(self, key: tuple[slice, slice | Tensor]) -> SparseRows | Tensor:
-        """Give all rows of some columns, dense, or of all of them, as they are."""
+    def __getitem__(self, key: slice | tuple[slice, slice | Tensor]) -> SparseRows | Tensor:
+        """Give some rows, or all rows of some columns, dense, or of all of them, as they are."""
+        if isinstance(key, slice):
+            return SparseRows(self.matrix[key])
         _, columns = key
         if isinstance(columns, slice):
             first, last, _ = columns.indices(self.shape[1])
@@ -158,6 +160,21 @@ class Meeting:
         out = delta.new_zeros(held)
         places = self.row * delta.shape[1] + self.neuron
         return out.index_add_(0, self.held, self.value * delta.reshape(-1)[places])
+
+
+def affine(fed: Tensor | SparseRows, matrix: Tensor, bias: Tensor, out: Tensor) -> Tensor:  # (rows, neurons)
+    """Give ``fed @ matrix + bias``, in memory that is given."""
+    if isinstance(fed, SparseRows):
+        return out.copy_(fed @ matrix).add_(bias)
+    return torch.addmm(bias, fed, matrix, out=out)
+
+
+def add_outer(out: Tensor, numbers: Tensor, fed: Tensor | SparseRows) -> None:
+    """Add ``numbers' fed`` to what is there, (neurons, columns); numbers are (rows, neurons)."""
+    if isinstance(fed, SparseRows):
+        out.add_((fed.T @ numbers).T)
+    else:
+        out.addmm_(numbers.T, fed)
 
 
 def places_among(chosen: Tensor, units: Tensor) -> tuple[Tensor, Tensor]:
