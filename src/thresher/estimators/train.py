@@ -26,7 +26,7 @@ from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss
-from thresher.objective.present import only, telling_columns, very_wide
+from thresher.objective.present import FOR_A_COLUMN, only, telling_columns, very_wide
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
@@ -146,7 +146,9 @@ def train(
     budget = check_budget(settings.budget, whole.size)
     columns = None
     if very_wide(rows.X, settings.memory_limit):
-        columns = _columns(rows, outputs, loss, settings, solver.needs.inputs * budget, start)
+        each = solver.needs.inputs
+        most = each if math.isinf(each) else min(each * budget, settings.memory_limit // FOR_A_COLUMN)
+        columns = _columns(rows, outputs, loss, settings, most, start)
         rows, held_out = rows.only(columns), None if held_out is None else held_out.only(columns)
         start = None if start is None else only_reading(start, columns)
         give_back()
