@@ -67,6 +67,7 @@ class Settings:
     dtype: str = "auto"
     seed: int = 0
     patience: float = math.inf
+    screen: float | None = None
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
@@ -228,7 +229,8 @@ def solver_of(settings: Settings, outputs: int) -> Solver:
     """Give the solver object behind a name; an IHT is completed with what an estimator needs."""
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
     if settings.solver == "auto":
-        return Auto(settings.batch_size, settings.max_iter, settings.seed, settings.tuning, settings.alpha)
+        chosen = settings.tuning, settings.alpha
+        return Auto(settings.batch_size, settings.max_iter, settings.seed, *chosen, screen=settings.screen)
     if settings.solver == "paper":
         if len(settings.hidden) > 1:
             return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)
