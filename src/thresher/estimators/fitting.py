@@ -40,6 +40,7 @@ class SparseMLP(Predictor):
     n_iter_no_change: int = 10
     update_gates_every: int = 1
     memory_limit: int | str = "64MB"
+    screen: float | None = None
     device: str = "cpu"
     dtype: str = "auto"
     tuning: Any = None
@@ -90,6 +91,7 @@ class SparseMLP(Predictor):
         made = {
             "batch_size": isinstance(settings.batch_size, int) and settings.batch_size,
             "tuning": self.tuning,
+            "screen": settings.screen,
         }
         ignored += [name for name, given in made.items() if given and getattr(solver, name, None) != given]
         if ignored:
@@ -106,7 +108,8 @@ class SparseMLP(Predictor):
         start = self._continued(rows, outputs, settings)
         if start is None:
             parts = 0
-        solver = Auto(settings.batch_size, 1, settings.seed + parts, settings.tuning, settings.alpha, True)
+        chosen = settings.tuning, settings.alpha, True, settings.screen
+        solver = Auto(settings.batch_size, 1, settings.seed + parts, *chosen)
         self.parts_seen_ = parts + 1
         return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 

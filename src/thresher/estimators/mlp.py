@@ -73,6 +73,10 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         With "paper": after how many steps the gates follow the weights (the paper's k).
     memory_limit : int or str
         Bytes that working arrays may take beyond the data, such as "64MB".
+    screen : float, optional
+        The share of the blocks of a gradient that is looked at for new places each time, drawn at random.
+        Blocks are as large as `memory_limit` allows; all of them are looked at by default. Try 0.1 where a
+        wide network on wide data takes too long.
     device : {"cpu"}
         Where to compute.
     dtype : {"auto", "float32", "float64"}

@@ -71,6 +71,12 @@ def check_parameters(estimator: Any) -> Settings:
         require(name, _whole(value) and value >= 1, "a whole number of 1 or more")
     memory = memory_bytes(estimator.memory_limit)
     require("memory_limit", memory is not None, "a number of bytes or a size such as '64MB'")
+    screen = estimator.screen
+    require(
+        "screen",
+        screen is None or (_real(screen) and 0 < screen <= 1),
+        "a share of the blocks, above 0 and at most 1, or None",
+    )
     require("device", estimator.device == "cpu", "'cpu', the only device this version computes on")
     require("dtype", estimator.dtype in ("auto", "float32", "float64"), "'auto', 'float32' or 'float64'")
     allowed = LOSSES[hasattr(estimator, "class_weight")]
@@ -107,6 +113,7 @@ def check_parameters(estimator: Any) -> Settings:
         dtype=estimator.dtype,
         seed=seed_of(estimator.random_state),
         patience=patience,
+        screen=None if screen is None else float(screen),
         tuning=estimator.tuning or Tuning(),
     )
 

@@ -64,8 +64,7 @@ class Predictor(BaseEstimator):
             Whether to give the numbers of the inputs instead of a mask.
         """
         check_is_fitted(self, "network_")
-        mask = self.network_.support()
-        return np.flatnonzero(mask) if indices else mask
+        return self.network_.inputs_used() if indices else self.network_.support()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row: a number, several, or a class."""

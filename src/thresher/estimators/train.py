@@ -14,17 +14,19 @@ import torch
 from torch import Tensor
 
 from thresher.errors import DataError, MemoryLimitError, NoPathWarning, ParameterError, warn_user
-from thresher.estimators.units import Units, from_network, to_layers
+from thresher.estimators.units import Units, among, from_network, only_reading, to_layers
 from thresher.linear.budget import check_budget, keep_largest
 from thresher.linear.vector import SparseVector
-from thresher.memory import machine_memory
+from thresher.memory import give_back, machine_memory
 from thresher.network import Layer, Network
+from thresher.network.layer import Weights
 from thresher.objective.data import Data, standard_columns
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss
+from thresher.objective.present import FOR_A_COLUMN, only, telling_columns, very_wide
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
@@ -39,6 +41,9 @@ from thresher.threads import one_thread
 SMALL_PASS = 2e7
 # And below this many one thread is as quick as several.
 ONE_THREAD_PASS = 2e8
+
+# Positions of weights are numbers of 64 bits.
+MOST_PLACES = 2**63 - 1
 
 # Numbers beyond these overflow in float32 when they meet others, and when they are squared and summed.
 LARGEST, LARGEST_SQUARED = 1e30, 1e15
@@ -62,6 +67,7 @@ class Settings:
     dtype: str = "auto"
     seed: int = 0
     patience: float = math.inf
+    screen: float | None = None
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
@@ -94,13 +100,17 @@ class Rows:
         weight = None if self.weight is None else self.weight[rows]
         return Rows(self.X[rows], self.y[rows], weight, self.classes)
 
+    def only(self, columns: np.ndarray) -> Rows:
+        """Give some of the columns, ascending, of sparse rows."""
+        return replace(self, X=only(self.X, columns))
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
     """What training gives back: the network in raw units, and how it was found."""
 
     layers: tuple[Layer, ...]
-    direct: scipy.sparse.csr_array | None
+    direct: Weights | None
     solution: Solution
     size: int
 
@@ -132,10 +142,19 @@ def train(
         Called with each record; a true answer stops the run.
     """
     solver = solver_of(settings, outputs)
-    widths = (rows.X.shape[1], *settings.hidden, outputs)
-    refuse_network(solver, widths)
-    layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
-    budget = check_budget(settings.budget, layout.size)
+    whole = layout_of(rows.X.shape[1], outputs, settings, solver)
+    refuse_network(solver, whole.widths)
+    budget = check_budget(settings.budget, whole.size)
+    columns = None
+    if very_wide(rows.X, settings.memory_limit):
+        each = solver.needs.inputs
+        most = each if math.isinf(each) else min(each * budget, settings.memory_limit // FOR_A_COLUMN)
+        columns = _columns(rows, outputs, loss, settings, most, start)
+        rows, held_out = rows.only(columns), None if held_out is None else held_out.only(columns)
+        start = None if start is None else only_reading(start, columns)
+        give_back()
+    layout = layout_of(rows.X.shape[1], outputs, settings, solver)
+    widths = layout.widths
     refuse_if_too_large(widths, budget, settings.memory_limit)
     work = rows.X.shape[0] * widths[0] * widths[1]
     dtype = precision(settings, work)
@@ -168,14 +187,50 @@ def train(
     history = [in_raw_units(record) for record in solution.history]
     point = _constant_if_cut_off(objective, _point(solution.w, solution.signs, objective), budget)
     layers, direct = to_layers(point, layout, units)
-    return Trained(layers, direct, replace(solution, loss=solution.loss * unit, history=history), layout.size)
+    if columns is not None:
+        layers, direct = among(layers, direct, columns, whole.widths[0])
+    return Trained(layers, direct, replace(solution, loss=solution.loss * unit, history=history), whole.size)
+
+
+def layout_of(inputs: int, outputs: int, settings: Settings, solver: Solver) -> Layout:
+    """Give the places of a network's weights, whose numbers must not exceed 64 bits."""
+    widths = (inputs, *settings.hidden, outputs)
+    layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
+    if layout.size > MOST_PLACES:
+        raise MemoryLimitError(
+            f"X has {inputs:,} columns and hidden={settings.hidden}, which makes {layout.size:,} possible "
+            f"weights, but their positions end at {MOST_PLACES:,}. Use a smaller hidden, or hash X to fewer "
+            "columns."
+        )
+    return layout
+
+
+def _columns(
+    rows: Rows, outputs: int, loss: Loss, settings: Settings, most: float, start: Network | None
+) -> np.ndarray:
+    """Choose the columns of very wide rows that are worth a place: those held that tell most, and `start`'s."""
+    y = torch.tensor(rows.y)
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    share = torch.from_numpy(weight / weight.sum())
+    output = torch.zeros(len(rows.y), outputs, dtype=torch.float64)
+    if settings.has_bias:
+        output += loss.constant(y, share)
+    slope = loss.slope(output, y).mul_(share[:, None]).numpy()
+    if loss.quadratic:
+        # Targets may be of any size, and all of them count.
+        slope /= np.maximum(np.abs(slope).max(0), 1e-300)
+    columns = telling_columns(rows.X, slope, share.numpy(), most, settings.memory_limit)
+    known = [] if start is None else start.inputs_used()
+    # Where rows hold nothing there is a column all the same.
+    return np.union1d(columns if len(columns) else [0], known).astype(np.int64)
 
 
 def solver_of(settings: Settings, outputs: int) -> Solver:
     """Give the solver object behind a name; an IHT is completed with what an estimator needs."""
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
     if settings.solver == "auto":
-        return Auto(settings.batch_size, settings.max_iter, settings.seed, settings.tuning, settings.alpha)
+        chosen = settings.tuning, settings.alpha
+        return Auto(settings.batch_size, settings.max_iter, settings.seed, *chosen, screen=settings.screen)
     if settings.solver == "paper":
         if len(settings.hidden) > 1:
             return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)

@@ -121,7 +121,8 @@ class Data:
         """Give the data of some rows."""
         places = torch.from_numpy(rows)
         weight = None if self.weight is None else self.weight[places]
-        return Data(self.read(rows), self.targets[places], weight, None, self.dtype, self.memory_limit)
+        X, seen = (self.X[rows], self.seen) if self.sparse else (self.read(rows), None)
+        return Data(X, self.targets[places], weight, seen, self.dtype, self.memory_limit)
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
@@ -166,11 +167,11 @@ class Data:
     def batch(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Batch:
         """Read some rows, into memory that is given or not; see `read`."""
         if isinstance(rows, slice):
-            return Batch(self._inputs(rows, out), self.targets[rows], self.share[rows])
+            return Batch(self.inputs(rows, out), self.targets[rows], self.share[rows])
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
-        return Batch(self._inputs(rows), self.targets.index_select(0, places), share)
+        return Batch(self.inputs(rows), self.targets.index_select(0, places), share)
 
     def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
         """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
@@ -216,7 +217,8 @@ class Data:
         """The numbers that a row of a batch holds, in the mean."""
         return max(1, -(-self.X.nnz // max(1, self.rows)) if self.sparse else self.columns)
 
-    def _inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
+    def inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
+        """Read the inputs of some rows, sparse where they stay so and else dense; see `read`."""
         if not self.sparse:
             return self.read(rows, out)
         part = self.X[rows]

@@ -16,6 +16,7 @@ from thresher.objective.data import Data, pages
 from thresher.objective.gates import Generators, SparseGenerators, follow
 from thresher.objective.layout import Layout
 from thresher.objective.restricted import GatedRestricted, Scratch
+from thresher.objective.sparse import add_outer, affine
 
 MEMORY_LIMIT = 64 * 2**20
 
@@ -124,17 +125,18 @@ class GatedOperator(Operator):
             used, columns = self.generators.pick(few, self.dtype)
             part[slice(None) if used is None else used] = columns
         inner, bias = drawn[: self.data.columns], drawn[self.data.columns :].sum(0)
-        return neurons, lambda chunk, out: torch.addmm(bias, chunk, inner, out=out)
+        return neurons, lambda chunk, out: affine(chunk, inner, bias, out)
 
     def chunks(self, size: int) -> Iterator[tuple[int, int, Tensor]]:
-        """Read the rows `size` at a time: (start, stop, tensor of shape (stop - start, columns)).
+        """Read the rows `size` at a time: (start, stop, inputs of shape (stop - start, columns)).
 
-        A chunk is there until the next one is read.
+        A chunk is there until the next one is read; it is sparse where the data stays so.
         """
-        memory = pages(min(size, self.rows), self.data.columns, dtype=self.dtype)
+        sparse = self.data.sparse
+        memory = None if sparse else pages(min(size, self.rows), self.data.columns, dtype=self.dtype)
         for start in range(0, self.rows, size):
             stop = min(start + size, self.rows)
-            yield start, stop, self.data.read(slice(start, stop), memory)
+            yield start, stop, self.data.inputs(slice(start, stop), memory)
 
     def blocks(self) -> Iterator[Tensor]:
         """Go through the neurons in blocks."""
@@ -177,7 +179,7 @@ class GatedOperator(Operator):
 
     def _add(self, out: Tensor, chunk: Tensor, numbers: Tensor) -> None:
         """Add ``numbers' [chunk | 1]`` to `out`, (neurons, features); numbers are (rows, neurons)."""
-        out[:, : self.data.columns].addmm_(numbers.T, chunk)
+        add_outer(out[:, : self.data.columns], numbers, chunk)
         if self.bias:
             out[:, -1] += numbers.sum(0)
 

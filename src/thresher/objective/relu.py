@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -158,13 +158,15 @@ class Relu:
         loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else None
         return loss, running.gradient(run, self.slope(run.output, batch))
 
-    def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
+    def layer_blocks(
+        self, number: int, fed: Fed, delta: Tensor, some: Callable[[range], Iterable[int]] = iter
+    ) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Give the derivatives of one layer, in blocks (first neuron, columns, entries).
 
         They follow from what the layer is fed and its neurons' deltas. Entries have a row for each neuron and
         a column for each of the layer's columns, its biases the last: all of them, or those that sparse rows
         hold, since all others are zero. Blocks are no larger than the memory limit allows; each holds until
-        the next, which is written into the same memory.
+        the next, which is written into the same memory. `some` chooses among their first neurons.
         """
         (neurons, places), inputs = self.layout.shapes[number], self.layout.inputs[number]
         columns = torch.arange(places)
@@ -175,7 +177,7 @@ class Relu:
         inside = count - (places - inputs)
         step = max(1, min(neurons, self.memory_limit // (BLOCKS * delta.element_size() * max(1, count))))
         memory = torch.empty(step, count, dtype=delta.dtype)
-        for first in range(0, neurons if count else 0, step):
+        for first in some(range(0, neurons if count else 0, step)):
             part = delta[:, first : first + step]
             block = memory[: part.shape[1]]
             if isinstance(fed, SparseRows):
@@ -186,13 +188,18 @@ class Relu:
                 block[:, -1] = part.sum(0)
             yield first, columns, block
 
-    def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
-        """Give the `count` largest derivatives over a batch at places where nothing is held."""
+    def largest_gradients(
+        self, point: Point, batch: Batch, count: int, some: Callable[[range], Iterable[int]] = iter
+    ) -> SparseVector:
+        """Give the `count` largest derivatives over a batch at places where nothing is held.
+
+        `some` chooses among the blocks of every layer, by their first neurons, where all would be too many.
+        """
         top, running, layout = StreamingTop(count, self.size), self.run(point), self.layout
         run = running.forward(batch.X)
         for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
             neuron, feature = layout.pairs(point.w.indices[running.slices[number]], number)
-            for first, columns, block in self.layer_blocks(number, fed, delta):
+            for first, columns, block in self.layer_blocks(number, fed, delta, some):
                 here = (neuron >= first) & (neuron < first + len(block))
                 place, found = places_among(columns, feature[here])
                 block[(neuron[here] - first)[found], place[found]] = 0

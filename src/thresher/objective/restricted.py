@@ -51,7 +51,8 @@ class GatedRestricted(Restricted):
 
     def _chunks(self) -> Iterator[tuple[int, int, int, Tensor]]:
         """Read the rows in chunks, which are numbered."""
-        chunks = self.operator.chunks(self.operator.data.chunk_rows(self.live.numel()))
+        # The columns in use of a chunk are dense, whatever the rows are.
+        chunks = self.operator.chunks(self.operator.data.chunk_rows(max(self.live.numel(), self.block.width)))
         return ((number, *chunk) for number, chunk in enumerate(chunks))
 
     def _activations(self) -> Iterator[tuple[Tensor, Product]]:

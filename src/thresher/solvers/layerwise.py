@@ -198,7 +198,7 @@ class Embedding(Data):
 
     def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, columns)
         """Run some rows through the layers."""
-        values = self.data.read(rows)
+        values = self.data.inputs(rows)
         for block in self.parts:
             values = block.forward(values).relu_()
         return values

@@ -65,6 +65,9 @@ class Needs:
         Whether it may connect inputs to outputs directly.
     centred : bool
         Whether it can work in centred coordinates, that is, holds the biases that `Relu.closed` adds.
+    inputs : float
+        How many inputs it looks at for each nonzero of the budget, where data is wider than it holds numbers:
+        those that tell most by themselves. All that the data has by default.
     options : frozenset of str
         Which options of an estimator it honours.
     """
@@ -74,6 +77,7 @@ class Needs:
     outputs: int | None = None
     direct: bool = False
     centred: bool = False
+    inputs: float = math.inf
     options: frozenset[str] = OPTIONS
 
 

@@ -9,7 +9,7 @@ become small. For classes an exchange by Newton's method may follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -109,7 +109,7 @@ class Falling:
             yield trained, passes
 
     def _widened(self, point: Point) -> Point:
-        fresh = self.objective.largest_gradients(point, self._tried(), self.most - point.w.nonzeros).indices
+        fresh = self._largest(point, self.most - point.w.nonzeros)
         return point.at(self.objective.closed(torch.cat([point.w.indices, fresh]).unique()))
 
     def _exchange(self, adam: Adam) -> None:
@@ -128,7 +128,7 @@ class Falling:
         # What is about to go would look best of all once it is gone, so it is not tried at once.
         fresh = torch.zeros(0, dtype=torch.int64)
         if exchanged and target > kept.numel():
-            fresh = self.objective.largest_gradients(adam.point, self._tried(), target - kept.numel()).indices
+            fresh = self._largest(adam.point, target - kept.numel())
             if self._fitting < min(self.tuning.tried(self.budget), self.objective.data.rows):
                 # It takes as much memory as there may be, and leaves gaps in the heap.
                 give_back()
@@ -159,6 +159,17 @@ class Falling:
         place = torch.searchsorted(indices, old)
         values[place], first[place], moments[place] = adam.values[kept], adam.first[kept], second
         adam.hold(indices, values, first, moments)
+
+    def _largest(self, point: Point, count: int) -> Tensor:
+        """Give the places whose gradient is largest, among those that are looked at this time."""
+        return self.objective.largest_gradients(point, self._tried(), count, self._some).indices
+
+    def _some(self, blocks: range) -> Iterable[int]:
+        """Draw the blocks of a layer that are looked at: a share of them, and one at least."""
+        count = max(1, round(self.tuning.screen * len(blocks)))
+        if count >= len(blocks):
+            return blocks
+        return (blocks[one] for one in np.sort(self.random.choice(len(blocks), count, replace=False)))
 
     def _tried(self) -> Batch:
         """Read the rows on which new places prove themselves."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from thresher.memory import give_back
@@ -13,7 +14,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows, without_idle
 from thresher.solvers.auto.falling import Falling, exchanged, largest_within
-from thresher.solvers.auto.judge import Candidate, Judge, Progress
+from thresher.solvers.auto.judge import Candidate, Judge, Progress, parted
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.subset import Subset, compact, fewer_neurons
@@ -76,6 +77,8 @@ class Large:
         if known is None and (exact := (yield from self._explained())) is not None:
             return exact
         yield from self._linear()
+        if known is None and self.alpha is None and not self.incremental and self._wide:
+            self.alpha = yield from self._penalty()
         quadratic, layout, tuning = self.part.loss.quadratic, self.part.layout, self.tuning
         wide = min(self.part.size, round(tuning.falling.spare * self.budget))
         removes = quadratic and self.size.solvable(wide)
@@ -128,6 +131,32 @@ class Large:
         for best in sorted(found, key=lambda one: one.score)[:1]:
             self.tried.append(replace(best, fit=self._lifted(best.fit)))
             yield self.tried[-1]
+
+    @property
+    def _wide(self) -> bool:
+        """Whether there are more inputs than rows, so that the penalty decides more than the support does."""
+        data = self.subset.part.data
+        return max(data.columns, self.tuning.judge.fewest) > data.rows
+
+    def _penalty(self) -> Generator[Progress, None, float]:
+        """Choose the penalty by short trainings on some rows, scored on others; the strongest comes first."""
+        part, tuning = self.part, self.tuning.falling
+        unseen = parted(part, self.seed, self.tuning.judge) == 0
+        seen, held = (part.on(part.data.take(np.flatnonzero(rows))) for rows in (~unseen, unseen))
+        few = replace(tuning, exchanges=tuning.chooses_exchanges, fewest=tuning.chooses_exchanges)
+        usual, best, least = part.alpha * part.data.amount, math.nan, math.inf
+        for alpha in (usual * times for times in tuning.stronger):
+            narrow = fewer_neurons(under(seen, alpha), tuning.neurons)
+            falling = self._falling(narrow.part, self.budget, few, tuning.chooses)
+            for trained, passes in falling.run(falling.start(self.seed)):
+                self.passes += passes * seen.data.amount / part.data.amount
+                yield Progress("penalty")
+            point = narrow.lift(largest_within(narrow.part, trained, self.budget))
+            score = replace(held, alpha=0.0).value(point)
+            if score > least:
+                break
+            best, least = alpha, score
+        return best
 
     def _fallen(
         self, known: Point | None, last: int, exchanges: bool
