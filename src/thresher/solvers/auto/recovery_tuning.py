@@ -37,6 +37,11 @@ class NewtonTuning:
     matrices: int = 3
     # Bytes that they may take under any memory limit, so that it does not change what is found in small data.
     small: int = 2**20
+    # Weights up to which equations are factored, whatever memory there is: products are cheaper beyond. Steps
+    # of conjugate gradients for one of Newton's, and the share of the gradient that is left where they end.
+    factored: int = 8192
+    iterations: int = 20
+    solved: float = 0.1
     # The share of the memory limit above which what they leave is given back to the system before every step:
     # gaps in the heap would not be used again. A quarter is some 800 weights at the default limit.
     given_back: float = 0.25
