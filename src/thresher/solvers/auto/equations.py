@@ -45,11 +45,14 @@ class Equations(Protocol):
 
 def equations(objective: Relu, running: Running, tuning: NewtonTuning, rough: bool) -> Equations:
     """Set up Newton's equations at a point, in the way that its number of weights affords."""
-    held = running.values.numel()
-    room = max(objective.memory_limit, tuning.small)
-    affordable = held <= tuning.factored and matrix_bytes(held, tuning) <= room
-    way = Factored if affordable else Iterated
+    way = Factored if factored(running.values.numel(), objective.memory_limit, tuning) else Iterated
     return way(objective, running, tuning, rough)
+
+
+def factored(held: int, memory_limit: int, tuning: NewtonTuning) -> bool:
+    """Say whether the equations of so many weights are factored."""
+    room = max(memory_limit, tuning.small)
+    return held <= tuning.factored and matrix_bytes(held, tuning) <= room
 
 
 def matrix_bytes(held: int, tuning: NewtonTuning) -> int:
