@@ -13,7 +13,7 @@ from torch import Tensor
 
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto import moves, newton
+from thresher.solvers.auto import equations, moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
 from thresher.solvers.auto.adam import AdamSchedule, falling, train
 from thresher.solvers.auto.newton import Fit
@@ -105,7 +105,7 @@ class Search:
         form, value = moves.refit(self.sample, form, 1, self.tuning, every_fold=True)
         objective, point = form.held(self.sample, every_fold=True)
         H, _ = objective.curvature(point)
-        inverse = newton.inverse_of(H, self.tuning.newton.ridge).diagonal()
+        inverse = equations.inverse_of(H, self.tuning.newton.ridge).diagonal()
         fold = counted(objective.layout, point.w.indices)
         size = point.w.values[fold].double() / (2 * value / self.sample.data.rows * inverse[fold]).sqrt()
         # The largest of so many standard normal numbers is about this.

@@ -13,7 +13,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
+from thresher.solvers.auto.equations import removal
+from thresher.solvers.auto.newton import Fit, brought_along, measured, refit
 from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning
 from thresher.solvers.auto.subset import compactly
 

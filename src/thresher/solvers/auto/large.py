@@ -45,6 +45,8 @@ class Large:
     ----------
     passes : float
         Passes taken.
+    kept : float
+        Passes that the training leaves for Newton's steps at the end, where equations are solved by products.
     tried : list of Candidate
     """
 
@@ -62,7 +64,7 @@ class Large:
         self.subset, self.budget, self.limit, self.seed = subset, budget, passes, seed
         self.batch_size, self.alpha, self.tuning, self.incremental = batch_size, alpha, tuning, incremental
         self.size = Size(subset.whole, budget, tuning)
-        self.passes, self.tried = 0.0, list[Candidate]()
+        self.passes, self.kept, self.tried = 0.0, self._kept(), list[Candidate]()
         # What is being trained, in the coordinates of the part.
         self.point: Point | None = None
 
@@ -81,7 +83,7 @@ class Large:
             self.alpha = yield from self._penalty()
         quadratic, layout, tuning = self.part.loss.quadratic, self.part.layout, self.tuning
         wide = min(self.part.size, round(tuning.falling.spare * self.budget))
-        removes = quadratic and self.size.solvable(wide)
+        removes = quadratic and (self.size.solvable(wide) or self.kept > 0)
         few = layout.widths[-1] <= tuning.falling.outputs and layout.layers == 2
         exchanges = not quadratic and few and self.size.cheap
         point = yield from self._fallen(known, wide if removes else self.budget, exchanges)
@@ -90,7 +92,9 @@ class Large:
         part = self.part
         found = [(measured(part, largest_within(part, point, self.budget)), part.alpha)]
         if removes:
-            fit = shrink(part, measured(part, point), self.budget, tuning.newton)
+            newton = tuning.newton.within(self.limit - self.passes) if self.kept else tuning.newton
+            self.passes += newton.passes if self.kept else 0.0
+            fit = shrink(part, measured(part, point), self.budget, newton)
             found.append((fit, part.alpha))
             if fit.value <= tuning.judge.exact and self.alpha is None:
                 found.append((self._unpenalised(part, fit.point), 0.0))
@@ -117,6 +121,12 @@ class Large:
 
     def _lifted(self, fit: Fit) -> Fit:
         return Fit(self.subset.lift(fit.point), fit.value)
+
+    def _kept(self) -> float:
+        wide = min(self.part.size, round(self.tuning.falling.spare * self.budget))
+        kept = self.tuning.falling.kept * self.limit
+        pays = self.part.loss.quadratic and not self.incremental and self.tuning.newton.within(kept).last > 0
+        return kept if pays and not self.size.factored(wide) else 0.0
 
     def _linear(self) -> Iterator[Candidate]:
         """Offer linear models where one look at the rows is enough for all of them."""
@@ -206,7 +216,7 @@ class Large:
 
     def _falling(self, objective: Relu, last: int, tuning: FallingTuning, share: float = 1.0) -> Falling:
         batch = tuning.batch(self.batch_size, objective.data.rows)
-        return Falling(objective, last, self.limit, batch, self.seed, tuning, share)
+        return Falling(objective, last, self.limit - self.kept, batch, self.seed, tuning, share)
 
     def _trained(
         self, falling: Falling, among: Subset, point: Point

@@ -183,6 +183,8 @@ class FallingTuning:
     # Weights held at first, in budgets, and at the end where Newton's method removes the rest.
     inflation: float = 10.0
     spare: float = 1.5
+    # The share of the passes that is kept for Newton's method where its equations are solved by products.
+    kept: float = 0.3
     # The share of all steps over which the budget falls, and over which the support may change.
     falling: float = 0.7
     moving: float = 0.8
