@@ -81,9 +81,13 @@ class SparseRows:
         """The transposed matrix: its products with what has as many rows."""
         return SparseRows(self.matrix.T)
 
-    def compacted(self) -> tuple[Tensor, SparseRows]:
-        """Give the columns that hold something, ascending, and the rows of these alone."""
-        present, place = np.unique(self.matrix.indices, return_inverse=True)
+    def compacted(self, among: Callable[[np.ndarray], np.ndarray]) -> tuple[Tensor, SparseRows]:
+        """Give the columns that hold something, ascending, and the rows of these alone.
+
+        `among` may add columns that hold something elsewhere.
+        """
+        present = among(np.unique(self.matrix.indices))
+        place = np.searchsorted(present, self.matrix.indices)
         parts = self.matrix.data, place, self.matrix.indptr
         matrix = scipy.sparse.csr_array(parts, (len(self), len(present)))
         return torch.from_numpy(present).long(), SparseRows(matrix)
