@@ -87,8 +87,8 @@ class Data:
     memory_limit : int
         Bytes that a copy of the inputs may take. Without one, rows are converted whenever they are read.
     ranks : Alone, optional
-        Who has the rows: `X`, `y` and `weight` are those of this rank. A row's number counts through all ranks,
-        whoever takes some rows gets them here, and a batch is what this rank has of some rows.
+        Who has the rows: `X`, `y` and `weight` are those of this rank. Numbers of rows count through all ranks,
+        `take` brings rows here from wherever they are, and a batch is what this rank has of some rows.
     """
 
     # Whether batches of a sparse matrix stay sparse; not where another class makes other inputs of them.
@@ -305,9 +305,7 @@ def as_tensor(part: Any) -> Tensor:
     return torch.from_numpy(part)
 
 
-def standard_columns(
-    X: Any, weight: np.ndarray | None, centred: bool, ranks: Alone | None = None
-) -> Columns:
+def standard_columns(X: Any, weight: np.ndarray | None, centred: bool, ranks: Alone | None = None) -> Columns:
     """Choose origin and scale of every column, so that a shifted or scaled column becomes the same input.
 
     The origin of a column is the least value that many rows have, as in counts, pixels and indicators, and

@@ -1,11 +1,12 @@
 """Rows split over processes: what each has of them, and how sums over rows are completed.
 
-Everything that sums over rows passes its sums through `sum` or `mean`, so that each process, a *rank*, decides on
-the same numbers. Rows are numbered through all ranks: first those of rank 0, then those of rank 1.
+Whatever sums over rows passes its sums through `sum` or `mean`, so that each process, a *rank*, decides on the
+same numbers. Rows are numbered through all ranks: first those of rank 0, then those of rank 1.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,11 +22,12 @@ from torch import Tensor
 
 from thresher.errors import ParameterError, RankError
 
-# Seconds that ranks wait for one that does not take part in a sum, and those that are then given to all others
-# to say that they are there. Together they stay below a minute.
+# Seconds that ranks wait for one that does not take part in a sum, and those in which all others then have to
+# say that they are there. Together they stay below a minute.
 SILENCE, ROLL_CALL = 40.0, 12.0
 # Numbers in float64 that are added up where they are: a copy would be as large.
 LARGE = 2**16
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 # Letters of a setting that are shown where ranks differ.
 SHOWN = 60
 
@@ -147,7 +149,7 @@ class Ranks(Alone):
         """Give what a function reads for some rows, in their order, to every rank."""
         mine = self._mine(rows)
         part = read(rows[mine] - self.first)
-        held = torch.as_tensor(part)
+        held = torch.from_numpy(np.require(part, requirements="W")) if isinstance(part, np.ndarray) else part
         found = torch.zeros(len(rows), *held.shape[1:], dtype=held.dtype)
         found[torch.from_numpy(mine)] = held
         # All others hold zeros there, in every byte.
@@ -161,12 +163,16 @@ class Ranks(Alone):
     def stacked(self, X: Any) -> Any:
         """Give the rows of all ranks, in memory."""
         parts = self.objects(X if scipy.sparse.issparse(X) else np.asarray(X))
-        stack: Callable[[Sequence[Any]], Any] = scipy.sparse.vstack if scipy.sparse.issparse(X) else np.concatenate
+        stack: Callable[[Sequence[Any]], Any] = (
+            scipy.sparse.vstack if scipy.sparse.issparse(X) else np.concatenate
+        )
         return stack(parts)
 
     def sum(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Add up what the ranks have, in float64; tensors may be changed."""
-        if any(part.dtype is torch.float64 and part.is_contiguous() and part.numel() > LARGE for part in parts):
+        if any(
+            part.dtype is torch.float64 and part.is_contiguous() and part.numel() > LARGE for part in parts
+        ):
             return tuple(self._flat((part,))[0] for part in parts)
         return self._flat(parts)
 
@@ -175,9 +181,7 @@ class Ranks(Alone):
         whole = flat[0] if len(flat) == 1 else torch.cat(flat)
         self._reduce(whole)
         pieces = whole.split([part.numel() for part in parts])
-        return tuple(
-            piece.view(part.shape).to(part.dtype) for piece, part in zip(pieces, parts, strict=True)
-        )
+        return tuple(piece.view(part.shape).to(part.dtype) for piece, part in zip(pieces, parts, strict=True))
 
     def mean(self, weight: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
         """Take the mean of what the ranks have, by a weight of each."""
@@ -217,14 +221,15 @@ class Ranks(Alone):
 
     def refuse_differences(self, described: dict[str, Any]) -> None:
         """Refuse ranks that do not agree, naming what differs."""
-        told = self.objects({name: repr(value) for name, value in described.items()})
+        # Objects without a representation of their own show where they are.
+        told = self.objects({name: ADDRESS.sub("", repr(value)) for name, value in described.items()})
         for name, value in told[0].items():
             for number, other in enumerate(told):
                 if other.get(name) != value:
                     there = f"{str(other.get(name))[:SHOWN]} on rank {number}"
                     raise ParameterError(
-                        f"{name} is {value[:SHOWN]} on rank 0, but {there}. Give every rank the same, and rows of "
-                        "one kind."
+                        f"{name} is {value[:SHOWN]} on rank 0, but {there}. Give every rank the same, and rows "
+                        "of one kind."
                     )
 
     def _reduce(self, numbers: Tensor, how: str = "SUM") -> None:
@@ -239,7 +244,9 @@ class Ranks(Alone):
 
     def _refuse_lost(self, error: RuntimeError) -> NoReturn:
         """Call the roll, by the addresses that all ranks share, and name those who do not answer."""
-        store = dist.PrefixStore(f"thresher/{self.group.group_name}", dist.distributed_c10d._get_default_store())
+        store = dist.PrefixStore(
+            f"thresher/{self.group.group_name}", dist.distributed_c10d._get_default_store()
+        )
         missing = []
         try:
             store.set(str(self.number), "here")
@@ -253,8 +260,8 @@ class Ranks(Alone):
             missing = [0]
         lost = " and ".join(f"rank {number}" for number in missing) or "a rank"
         raise RankError(
-            f"{lost} of {self.count} died or fell silent: no answer within {SILENCE + ROLL_CALL:.0f} seconds, so "
-            "the fit has ended on all ranks. See what ended it there, and fit again."
+            f"{lost} of {self.count} died or fell silent (ranks wait {SILENCE + ROLL_CALL:.0f} seconds), so the "
+            "fit has ended on all of them. See what happened there, and fit again."
         ) from error
 
 

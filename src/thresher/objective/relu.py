@@ -162,10 +162,9 @@ class Relu:
         amount = batch.share.sum().clamp_(min=1e-30)
         batch = batch._replace(share=batch.share / amount)
         gradient = running.gradient(run, self.slope(run.output, batch))
-        if not valued:
-            return None, *self.data.ranks.mean(amount, gradient)
-        loss = (self.loss.value(run.output, batch.y) * batch.share).sum()
-        return self.data.ranks.mean(amount, loss, gradient)
+        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else amount
+        loss, gradient = self.data.ranks.mean(amount, loss, gradient)
+        return loss if valued else None, gradient
 
     def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Give the derivatives of one layer, in blocks (first neuron, columns, entries), of all ranks' rows.
@@ -193,7 +192,8 @@ class Relu:
                 torch.mm(part.T, fed[:, :inside], out=block[:, :inside])
             if places > inputs:
                 block[:, -1] = part.sum(0)
-            yield first, columns, *self.data.ranks.sum(block)
+            (block,) = self.data.ranks.sum(block)
+            yield first, columns, block
 
     def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
         """Give the `count` largest derivatives over a batch at places where nothing is held."""
