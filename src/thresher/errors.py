@@ -33,6 +33,10 @@ class MemoryLimitError(ThresherError, ValueError):
     """Work that cannot fit into the memory it was given."""
 
 
+class RankError(ThresherError, RuntimeError):
+    """A fit on many machines of which one is lost, or could not take part."""
+
+
 class DataFileError(ThresherError, OSError):
     """A data file that is missing, or not what it claims to be."""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -15,9 +18,13 @@ from thresher.estimators.predicting import Predictor
 from thresher.estimators.train import LARGEST, Rows, Settings, Trained, solver_of, train
 from thresher.network import Network
 from thresher.objective.loss import Loss
+from thresher.objective.ranks import Alone
 from thresher.progress import Progress
 from thresher.solvers.auto import Auto
 from thresher.solvers.loop import INTERRUPTED, Record, Status
+
+# Parameters that each rank may have of its own, or that are compared in another way.
+OWN = ("_", "callback", "random_state", "verbose")
 
 
 @dataclass(eq=False, repr=False)
@@ -53,20 +60,24 @@ class SparseMLP(Predictor):
         self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None
     ) -> Trained:
         """Split off a validation part if asked, run the solver under a progress bar, keep what it says."""
-        refuse_extreme_weights(rows.weight)
+        rows.ranks.together(lambda: refuse_extreme_weights(rows.weight))
         self._refuse_options(settings, outputs, rows.weight)
-        held_out = None
+        fitted, held_out = rows, None
         if self.early_stopping:
-            rows, held_out = self._split(rows, settings.seed)
+            kept, out = rows.ranks.together(lambda: self._split(rows, settings.seed))
+            fitted, held_out = rows.take(kept), rows.take(out)
         if start is None and self.warm_start:
             start = self._continued(rows, outputs, settings)
         with Progress(settings.max_iter, shown=bool(self.verbose)) as progress:
 
             def report(record: Record) -> object:
                 progress.update(record)
-                return self.callback(record) if self.callback is not None else None
+                if self.callback is None:
+                    return None
+                # What one rank asks for, all do.
+                return rows.ranks.highest(torch.tensor(bool(self.callback(record)), dtype=torch.uint8))
 
-            trained = train(rows, outputs, loss, settings, start=start, held_out=held_out, callback=report)
+            trained = train(fitted, outputs, loss, settings, start=start, held_out=held_out, callback=report)
         if trained.solution.status is INTERRUPTED:
             warn_user(
                 "the fit was interrupted; the best network found so far is kept. Fit again with "
@@ -74,6 +85,27 @@ class SparseMLP(Predictor):
                 InterruptedFitWarning,
             )
         return trained
+
+    def _agreed(
+        self, ranks: Alone, settings: Settings, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Settings:
+        """Refuse ranks that ask for something else or have rows of another kind; the first gives the seed."""
+        chosen = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in OWN}
+        given = self.random_state if isinstance(self.random_state, Integral) else None
+        ranks.refuse_differences(
+            {
+                "the number of columns": X.shape[1],
+                "the type of X": ("sparse " if scipy.sparse.issparse(X) else "") + X.dtype.name,
+                "the type of y": y.dtype.kind,
+                "the number of targets": y.shape[1:],
+                "the names of columns": list(getattr(self, "feature_names_in_", ())),
+                "sample_weight": "given" if weight is not None else None,
+                "callback": "given" if self.callback is not None else None,
+                "random_state": given,
+                **chosen,
+            }
+        )
+        return replace(settings, seed=ranks.objects(settings.seed)[0])
 
     def _refuse_options(self, settings: Settings, outputs: int, weight: np.ndarray | None) -> None:
         """Refuse options that the solver would ignore."""
@@ -113,7 +145,7 @@ class SparseMLP(Predictor):
         self.parts_seen_ = parts + 1
         return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 
-    def _split(self, rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    def _split(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Set rows of some weight aside for early stopping, keeping the shares of the classes."""
         codes = rows.y.dtype.kind in "iu" or rows.classes
         labels = rows.y[:, 0] if codes and np.unique(rows.y, return_counts=True)[1].min() > 1 else None
@@ -131,7 +163,7 @@ class SparseMLP(Predictor):
                 f"validation_fraction={self.validation_fraction}: {error} Use early_stopping=False or more "
                 "rows."
             ) from error
-        return rows.take(np.sort(kept)), rows.take(out)
+        return np.sort(kept), out
 
     def _continued(self, rows: Rows, outputs: int, settings: Settings) -> Network | None:
         """Give the network of the last fit if it has the right shape."""

@@ -27,6 +27,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss
 from thresher.objective.present import FOR_A_COLUMN, only, telling_columns, very_wide
+from thresher.objective.ranks import Alone
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
@@ -88,17 +89,23 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as an estimator has them: inputs, targets of shape (n, targets) or class codes, weights."""
+    """Rows as an estimator has them: inputs, targets of shape (n, targets) or class codes, weights, ranks."""
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None = None
     classes: bool = False
+    ranks: Alone = field(default_factory=Alone)
+
+    @property
+    def count(self) -> int:
+        """The rows of all ranks."""
+        return self.ranks.rows(len(self.y))
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Give some of the rows."""
+        """Give some of the rows that are here."""
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], weight, self.classes)
+        return Rows(self.X[rows], self.y[rows], weight, self.classes, self.ranks.holding(len(rows)))
 
     def only(self, columns: np.ndarray) -> Rows:
         """Give some of the columns, ascending, of sparse rows."""
@@ -156,10 +163,9 @@ def train(
     layout = layout_of(rows.X.shape[1], outputs, settings, solver)
     widths = layout.widths
     refuse_if_too_large(widths, budget, settings.memory_limit)
-    work = rows.X.shape[0] * widths[0] * widths[1]
+    work = rows.count * widths[0] * widths[1]
     dtype = precision(settings, work)
-    refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
-    refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
+    rows.ranks.together(lambda: _refuse_overflows(rows, settings, dtype))
     units = _units(rows, loss, settings, solver, room=budget > outputs)
     objective = _objective(rows, layout, loss, settings, units, dtype)
     problem: Relu | Linear = objective
@@ -208,7 +214,7 @@ def layout_of(inputs: int, outputs: int, settings: Settings, solver: Solver) -> 
 def _columns(
     rows: Rows, outputs: int, loss: Loss, settings: Settings, most: float, start: Network | None
 ) -> np.ndarray:
-    """Choose the columns of very wide rows that are worth a place: those held that tell most, and `start`'s."""
+    """Choose the columns of very wide rows that are worth a place: those that tell most, and `start`'s."""
     y = torch.tensor(rows.y)
     weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
     share = torch.from_numpy(weight / weight.sum())
@@ -256,18 +262,21 @@ def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver, room: boo
     """Choose the coordinates that the solver sees; targets are centred if there is room for output biases."""
     centred = settings.has_bias and settings.scales and solver.needs.centred
     dense = not scipy.sparse.issparse(rows.X)
-    columns = standard_columns(rows.X, rows.weight, centred and dense) if settings.scales else None
+    moves = centred and dense
+    columns = standard_columns(rows.X, rows.weight, moves, rows.ranks) if settings.scales else None
     targets = rows.y.shape[1]
     if settings.paper or loss.link != "identity":
         return Units(columns, np.zeros(targets), np.ones(targets), False)
-    mean = np.average(rows.y, axis=0, weights=rows.weight)
+    y = rows.ranks.every(rows.y)
+    weight = None if rows.weight is None else rows.ranks.every(rows.weight)
+    mean = np.average(y, axis=0, weights=weight)
     centred = centred and room
     middle = mean if centred else np.zeros(targets)
-    spread = np.sqrt(np.average(np.square(rows.y - middle), axis=0, weights=rows.weight))
+    spread = np.sqrt(np.average(np.square(y - middle), axis=0, weights=weight))
     if not loss.quadratic and centred:
         # Outliers move neither a median nor a median deviation.
-        middle = np.median(rows.y, axis=0)
-        robust = 1.4826 * np.median(np.abs(rows.y - middle), axis=0)
+        middle = np.median(y, axis=0)
+        robust = 1.4826 * np.median(np.abs(y - middle), axis=0)
         spread = np.where(robust > 0, robust, spread)
     flat = ~(spread > 1e-12 * np.abs(mean)) | ~np.isfinite(spread)
     return Units(columns, middle, np.where(flat, np.maximum(np.abs(mean), 1e-300) ** flat, spread), centred)
@@ -289,7 +298,7 @@ def _objective(
 def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:
     y = rows.y if rows.y.dtype.kind in "iu" else (rows.y - units.middle) / units.spread
     weight = None if rows.weight is None else torch.tensor(rows.weight)
-    return Data(rows.X, torch.tensor(y), weight, units.columns, dtype, memory_limit)
+    return Data(rows.X, torch.tensor(y), weight, units.columns, dtype, memory_limit, rows.ranks)
 
 
 def _linear(objective: Relu, settings: Settings) -> Linear:
@@ -356,7 +365,7 @@ def _constant_if_cut_off(objective: Relu, point: Point, budget: int) -> Point:
     reached = bool((alive[parts[0]] & (feature < layout.inputs[0])).any())
     if reached or (layout.direct and parts[-1].stop > parts[-1].start):
         return point
-    constant = objective.loss.constant(objective.data.targets, objective.data.share)
+    constant = objective.constant()
     length = layout.layers - int(layout.fused)
     if not layout.direct and length > 1 and float(objective.value(_nothing(objective))) > 0:
         warn_user(
@@ -398,6 +407,11 @@ def refuse_if_too_large(widths: tuple[int, ...], budget: int, memory_limit: int)
             f"memory_limit={memory_limit:,} bytes, but one neuron with {widths[0]:,} inputs needs {each:,} "
             "bytes of working memory. Raise memory_limit."
         )
+
+
+def _refuse_overflows(rows: Rows, settings: Settings, dtype: torch.dtype) -> None:
+    refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
+    refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
 
 
 def refuse_overflow(name: str, values: Any, squared: bool) -> None:

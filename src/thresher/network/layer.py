@@ -103,9 +103,7 @@ class Layer:
         return f"<Layer {self.inputs} -> {self.neurons}, {self.nonzeros:,} nonzeros>"
 
 
-def canonical_copy(
-    weights: sparse.sparray | np.ndarray, dtype: np.typing.DTypeLike
-) -> Weights:
+def canonical_copy(weights: sparse.sparray | np.ndarray, dtype: np.typing.DTypeLike) -> Weights:
     """Copy real weights into a CSR array (CSC for very many inputs), sorted, without zeros or duplicates."""
     compressed = sparse.csr_array if weights.shape[0] <= MOST_BY_INPUT else sparse.csc_array
     with np.errstate(over="ignore"):  # what overflows is left to be refused in words

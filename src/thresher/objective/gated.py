@@ -58,7 +58,7 @@ class GatedOperator(Operator):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         self.data, self.generators, self.bias = data, generators, bias
-        self.rows, self.dtype = data.rows, data.dtype
+        self.rows, self.held, self.dtype = data.rows, data.held, data.dtype
         self.features, self.neurons = data.columns + int(bias), generators.neurons
         if generators.features != self.features:
             raise ParameterError(
@@ -101,6 +101,14 @@ class GatedOperator(Operator):
         """Give the operator of the same generators on some rows."""
         return self._with(self.data.take(rows), self.generators, self.signs)
 
+    def pick(self, numbers: Tensor, rows: np.ndarray) -> Tensor:
+        """Give the entries of some rows, wherever they are."""
+        return self.data.pick(numbers, rows)
+
+    def total(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Complete sums over the rows that are here."""
+        return self.data.ranks.sum(*parts)
+
     def _with(self, data: Data, generators: Generators, signs: Tensor) -> GatedOperator:
         return GatedOperator(data, generators, bias=self.bias, signs=signs, memory_limit=self.memory_limit)
 
@@ -133,9 +141,9 @@ class GatedOperator(Operator):
         A chunk is there until the next one is read; it is sparse where the data stays so.
         """
         sparse = self.data.sparse
-        memory = None if sparse else pages(min(size, self.rows), self.data.columns, dtype=self.dtype)
-        for start in range(0, self.rows, size):
-            stop = min(start + size, self.rows)
+        memory = None if sparse else pages(min(size, self.held), self.data.columns, dtype=self.dtype)
+        for start in range(0, self.held, size):
+            stop = min(start + size, self.held)
             yield start, stop, self.data.inputs(slice(start, stop), memory)
 
     def blocks(self) -> Iterator[Tensor]:
@@ -156,7 +164,7 @@ class GatedOperator(Operator):
             for first, last, chunk in self.chunks(size):
                 raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
                 self._add(out, chunk, raw.gt_(0).mul_(residual[first:last, None]))
-            out.mul_(self.signs[gated, None])
+            (out,) = self.total(out.mul_(self.signs[gated, None]))
             block = self._spread(out, gated, neurons)
             del out
             yield int(neurons[0]) * self.features, block
@@ -169,13 +177,14 @@ class GatedOperator(Operator):
         neurons, scratch = torch.arange(self.neurons), Scratch(self.dtype)
         gated, product = self.activations(neurons, scratch)
         read = self._reader(w, gated)
-        output = torch.empty(self.rows, dtype=self.dtype)
+        output = torch.empty(self.held, dtype=self.dtype)
         out = torch.zeros(gated.numel(), self.features, dtype=self.dtype)
         for first, last, chunk in self.chunks(self.data.chunk_rows(gated.numel())):
             raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
             output[first:last] = read(chunk, raw)
             self._add(out, chunk, raw.gt_(0).mul_(slope(output[first:last], first, last)[:, None]))
-        return output, iter([(0, self._spread(out.mul_(self.signs[gated, None]), gated, neurons))])
+        (out,) = self.total(out.mul_(self.signs[gated, None]))
+        return output, iter([(0, self._spread(out, gated, neurons))])
 
     def _add(self, out: Tensor, chunk: Tensor, numbers: Tensor) -> None:
         """Add ``numbers' [chunk | 1]`` to `out`, (neurons, features); numbers are (rows, neurons)."""
@@ -223,4 +232,5 @@ class GatedOperator(Operator):
             for _, _, chunk in self.chunks(self.data.chunk_rows(self.neurons)):
                 raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
                 self._add(out, chunk.square(), raw.gt_(0))
+            (out,) = self.total(out)
             yield int(neurons[0]) * self.features, self._spread(out.sqrt_(), gated, neurons)

@@ -133,7 +133,12 @@ class Relu:
         """Give the loss of every row by itself."""
         running = self.run(point)
         chunks = self.data.chunks(self._width)
-        return torch.cat([self.loss.value(running.forward(part.X).output, part.y) for part in chunks])
+        values = [self.loss.value(running.forward(part.X).output, part.y) for part in chunks]
+        return self.data.every(torch.cat(values))
+
+    def constant(self) -> Tensor:  # (outputs,)
+        """Give the output, the same for all rows, that minimises the mean loss."""
+        return self.loss.constant(self.data.every(self.data.targets), self.data.every(self.data.share))
 
     def penalty(self, running: Running) -> float:
         """Give what the penalty adds."""
@@ -154,14 +159,17 @@ class Relu:
     ) -> tuple[Tensor | None, Tensor]:  # (), (held,)
         """Give the mean loss over a batch, if that is wanted, and its derivative at the weights held."""
         run = running.forward(batch.X)
-        batch = batch._replace(share=batch.share / batch.share.sum().clamp_(min=1e-30))
-        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else None
-        return loss, running.gradient(run, self.slope(run.output, batch))
+        amount = batch.share.sum().clamp_(min=1e-30)
+        batch = batch._replace(share=batch.share / amount)
+        gradient = running.gradient(run, self.slope(run.output, batch))
+        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else amount
+        loss, gradient = self.data.ranks.mean(amount, loss, gradient)
+        return loss if valued else None, gradient
 
     def layer_blocks(
         self, number: int, fed: Fed, delta: Tensor, some: Callable[[range], Iterable[int]] = iter
     ) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Give the derivatives of one layer, in blocks (first neuron, columns, entries).
+        """Give the derivatives of one layer, in blocks (first neuron, columns, entries), of all ranks' rows.
 
         They follow from what the layer is fed and its neurons' deltas. Entries have a row for each neuron and
         a column for each of the layer's columns, its biases the last: all of them, or those that sparse rows
@@ -171,7 +179,7 @@ class Relu:
         (neurons, places), inputs = self.layout.shapes[number], self.layout.inputs[number]
         columns = torch.arange(places)
         if isinstance(fed, SparseRows):
-            present, fed = fed.compacted()
+            present, fed = fed.compacted(self.data.ranks.union)
             columns = torch.cat([present, columns[inputs:]])
         count = columns.numel()
         inside = count - (places - inputs)
@@ -186,6 +194,7 @@ class Relu:
                 torch.mm(part.T, fed[:, :inside], out=block[:, :inside])
             if places > inputs:
                 block[:, -1] = part.sum(0)
+            (block,) = self.data.ranks.sum(block)
             yield first, columns, block
 
     def largest_gradients(

@@ -83,14 +83,18 @@ class SparseRows:
         """The transposed matrix: its products with what has as many rows."""
         return SparseRows(self.matrix.T)
 
-    def compacted(self) -> tuple[Tensor, SparseRows]:
-        """Give the columns that hold something, ascending, and the rows of these alone."""
-        held = np.zeros(self.shape[1], dtype=np.int32)
-        held[self.matrix.indices] = 1
+    def compacted(self, among: Callable[[np.ndarray], np.ndarray]) -> tuple[Tensor, SparseRows]:
+        """Give the columns that hold something, ascending, and the rows of these alone.
+
+        `among` may add columns that hold something elsewhere.
+        """
+        held = np.zeros(self.shape[1], dtype=bool)
+        held[self.matrix.indices] = True
+        present = among(np.flatnonzero(held))
         # A table of all columns is read faster than the nonzeros are sorted.
-        place = np.cumsum(held, dtype=np.int32) - held
-        present = np.flatnonzero(held)
-        parts = self.matrix.data, place[self.matrix.indices], self.matrix.indptr
+        table = np.zeros(self.shape[1], dtype=np.int32)
+        table[present] = np.arange(len(present))
+        parts = self.matrix.data, table[self.matrix.indices], self.matrix.indptr
         matrix = scipy.sparse.csr_array(parts, (len(self), len(present)))
         return torch.from_numpy(present), SparseRows(matrix)
 

@@ -158,7 +158,8 @@ class _Run:
         held = objective.run(Point(w))
         lent = _Lent.to(held) if self.lends else _Lent(held)
         fed = lent.forward(batch.X)
-        slope = objective.slope(fed[-1], batch).div_(batch.share.sum().clamp(min=1e-30))
+        (amount,) = objective.data.ranks.sum(batch.share.sum())
+        slope = objective.slope(fed[-1], batch).div_(amount.clamp(min=1e-30))
         deltas = lent.deltas(fed, slope)
         for indices, values in lent.entries():
             self.sketch.add(indices, values)
@@ -176,7 +177,7 @@ class _Run:
         layout, out = self.objective.layout, torch.zeros(kept.numel(), dtype=fed[0].dtype)
         for layer, part in enumerate(layout.split(kept)):
             Block(layout, layer, kept[part], out[part]).gradient(fed[layer], deltas[layer], out[part])
-        return out
+        return self.objective.data.ranks.sum(out)[0]
 
     def _largest_estimates(self) -> Tensor:
         size = self.objective.size

@@ -180,7 +180,8 @@ class Embedding(Data):
     stays_sparse = False
 
     def __init__(self, data: Data, layout: Layout, w: SparseVector, layers: int) -> None:
-        super().__init__(data.X, data.targets, data.weight, None, data.dtype, data.memory_limit)
+        settings = (data.dtype, data.memory_limit, data.ranks)
+        super().__init__(data.X, data.targets, data.weight, None, *settings)
         self.columns = layout.widths[layers]
         self.data, self.layout, self.w, self.layers = data, layout, w, layers
         self.parts = [

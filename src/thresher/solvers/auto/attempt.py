@@ -38,7 +38,8 @@ class Search:
         sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
         polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
         self.sample = replace(self.form, data=self.form.data.take(sampled))
-        targets, share = objective.data.targets[:, 0].double(), objective.data.share.double()
+        data = objective.data
+        targets, share = data.every(data.targets)[:, 0].double(), data.every(data.share).double()
         mean = float(targets @ share)
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
         self.peak = float(targets.abs().max()) or 1.0

@@ -92,11 +92,14 @@ class Search:
     """One run of the default solver. Networks are in the coordinates of the objective."""
 
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
-        self.solver, self.objective, self.budget = solver, objective, budget
+        self.solver, self.budget = solver, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
         if solver.screen is not None:
             self.tuning = replace(self.tuning, falling=replace(self.tuning.falling, screen=solver.screen))
         self.small = Size(objective, budget, self.tuning).small and not solver.incremental
+        if self.small:
+            objective = replace(objective, data=objective.data.gathered())
+        self.objective = objective
         self.subset: Subset = subset_of(objective, budget, self.small, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.

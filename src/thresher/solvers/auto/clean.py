@@ -112,7 +112,9 @@ def _extremes(objective: Relu, point: Point) -> list[tuple[Tensor, Tensor]]:
     for layer in range(objective.layout.layers - 1):
         parts = [part for part in found if part[0] == layer]
         low = torch.stack([part[1] for part in parts]).min(0).values
-        extremes.append((low, torch.stack([part[2] for part in parts]).max(0).values))
+        high = torch.stack([part[2] for part in parts]).max(0).values
+        ranks = objective.data.ranks
+        extremes.append((ranks.highest(low.neg()).neg(), ranks.highest(high)))
     return extremes
 
 

@@ -146,9 +146,9 @@ class RecoverTuning:
     # looking at an exact network. Less than `almost` is worth an attempt, or less than `early` where one is
     # `cheap`: so many multiplications for Newton's equations. Less than `promising` is worth a candidate.
     # So is one of which a longer training leaves more than `standstill`, while more than `almost` is left,
-    # at its end or from a share `glance` of it on: there, planted networks leave less than half, noise all. One
-    # that leaves less than `falling` of what it left half way there is not looked at that early: those of 200
-    # neurons and 500 weights leave an eighth, and find their network later.
+    # at its end or from a share `glance` of it on: there, planted networks leave less than half, noise all.
+    # One that leaves less than `falling` of what it left half way there is not looked at that early: those of
+    # 200 neurons and 500 weights leave an eighth, and find their network later.
     hopeless: float = 0.3
     unexplained: float = 3e-2
     standstill: float = 0.65
