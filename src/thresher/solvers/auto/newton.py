@@ -8,7 +8,10 @@ that explains its targets is found to the last digit.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec
 
 import torch
 from torch import Tensor
@@ -18,6 +21,7 @@ from thresher.memory import give_back
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.journal import State, journal
 
 # Removals after which the inverse is brought up to date.
 DEFERRED = 64
@@ -44,6 +48,26 @@ def measured(objective: Relu, point: Point) -> Fit:
     return Fit(point, objective.value(point))
 
 
+P = ParamSpec("P")
+
+
+def recalled(work: Callable[P, Fit]) -> Callable[P, Fit]:
+    """Let the journal answer for a fit that is done."""
+
+    def save(fit: Fit) -> State:
+        return {"w": fit.point.w, "signs": fit.point.signs, "value": fit.value}
+
+    def load(state: State) -> Fit:
+        return Fit(Point(state["w"], state["signs"]), state["value"])
+
+    @wraps(work)
+    def asked(*arguments: P.args, **named: P.kwargs) -> Fit:
+        return journal().recall(work.__name__, lambda: work(*arguments, **named), save, load)
+
+    return asked
+
+
+@recalled
 def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bool = True) -> Fit:
     """Take damped Newton steps on the support while they help."""
     if fit.nonzeros == 0:
@@ -186,6 +210,7 @@ def _factored(H: Tensor, added: Tensor | float) -> tuple[Tensor, bool]:
     return triangle, int(failed) == 0
 
 
+@recalled
 def shrink(objective: Relu, fit: Fit, budget: int, tuning: NewtonTuning) -> Fit:
     """Remove weights, a few at a time, down to the budget, and refit after each time."""
     while fit.nonzeros > budget:
