@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from thresher.errors import DataError, ParameterError
+from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.choosing import (
     RULES,
     budgets_to_try,
@@ -24,6 +25,7 @@ from thresher.estimators.choosing import (
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
+from thresher.solvers.journal import forgetting
 
 
 @dataclass(eq=False, repr=False)
@@ -46,6 +48,8 @@ class _BudgetPath(Predictor):
     tuning: Any = None
     random_state: Any = None
     callback: Callable[[dict[str, Any]], object] | None = None
+    checkpoint: Any = None
+    checkpoint_every: str | int = "5min"
 
     _estimator: ClassVar[Callable[..., Any]]
     _passed_on: ClassVar[tuple[str, ...]] = (
@@ -77,7 +81,23 @@ class _BudgetPath(Predictor):
         seed = seed_of(self.random_state)
         settings = check_parameters(self._new(seed))
         budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)
-        folds = folds_of(self.cv, rows, y, seed, classifier)
+        # What a user splits by may split otherwise the next time.
+        own = None if isinstance(self.cv, (int, np.integer)) else folds_of(self.cv, rows, y, seed, classifier)
+        with checkpointed(self, seed, X=rows, y=y, folds=_flat(own)) as seed:
+            folds = folds_of(self.cv, rows, y, seed, classifier) if own is None else own
+            self._walk(X, y, rows, budgets, folds, seed, classifier)
+
+    def _walk(
+        self,
+        X: Any,
+        y: np.ndarray,
+        rows: Any,
+        budgets: list[int],
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        seed: int,
+        classifier: bool,
+    ) -> None:
+        """Fit every fold, and go down to the budget chosen."""
         scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
         scores = np.empty((len(budgets), len(folds)))
         nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
@@ -107,7 +127,12 @@ class _BudgetPath(Predictor):
 
     def _tell(self, budget: int, fold: int | None, folds: int, score: float | None) -> None:
         if self.callback is not None:
-            self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
+            with forgetting():
+                self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
+
+
+def _flat(folds: list[tuple[np.ndarray, np.ndarray]] | None) -> list[np.ndarray] | None:
+    return None if folds is None else [part for fold in folds for part in fold]
 
 
 @dataclass(eq=False, repr=False)
@@ -139,6 +164,8 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
         Seed of folds and fits.
     callback : callable, optional
         Called after every fit with a dict of budget, fold, folds and score; on the last walk fold is None.
+    checkpoint, checkpoint_every
+        As in :class:`SparseMLPRegressor`, for all fits together.
 
     Attributes
     ----------

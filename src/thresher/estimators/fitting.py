@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
+from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.predicting import Predictor
 from thresher.estimators.train import LARGEST, Rows, Settings, Trained, solver_of, train
 from thresher.network import Network
@@ -55,6 +56,8 @@ class SparseMLP(Predictor):
     verbose: bool | int = False
     warm_start: bool = False
     callback: Callable[[Record], object] | None = None
+    checkpoint: Any = None
+    checkpoint_every: str | int = "5min"
 
     def _train(
         self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None
@@ -62,12 +65,38 @@ class SparseMLP(Predictor):
         """Split off a validation part if asked, run the solver under a progress bar, keep what it says."""
         rows.ranks.together(lambda: refuse_extreme_weights(rows.weight))
         self._refuse_options(settings, outputs, rows.weight)
-        fitted, held_out = rows, None
-        if self.early_stopping:
-            kept, out = rows.ranks.together(lambda: self._split(rows, settings.seed))
-            fitted, held_out = rows.take(kept), rows.take(out)
         if start is None and self.warm_start:
             start = self._continued(rows, outputs, settings)
+        known = None
+        if start is not None:
+            direct = [] if start.direct is None else [start.direct]
+            known = [*direct, *(part for layer in start.layers for part in (layer.weights, layer.bias))]
+        data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight, "the network to start from": known}
+        with checkpointed(self, settings.seed, **data) as seed:
+            settings, fitted, held_out = replace(settings, seed=seed), rows, None
+            if self.early_stopping:
+                kept, out = rows.ranks.together(lambda: self._split(rows, seed))
+                fitted, held_out = rows.take(kept), rows.take(out)
+            trained = self._run(fitted, outputs, loss, settings, start, held_out)
+        if trained.solution.status is INTERRUPTED:
+            on = "warm_start=True" if self.checkpoint is None else f"the same checkpoint={self.checkpoint!r}"
+            warn_user(
+                "the fit was interrupted; the best network found so far is kept. Fit again with "
+                f"{on} to go on from it.",
+                InterruptedFitWarning,
+            )
+        return trained
+
+    def _run(
+        self,
+        rows: Rows,
+        outputs: int,
+        loss: Loss,
+        settings: Settings,
+        start: Network | None,
+        held_out: Rows | None,
+    ) -> Trained:
+        """Run the solver under a progress bar."""
         with Progress(settings.max_iter, shown=bool(self.verbose)) as progress:
 
             def report(record: Record) -> object:
@@ -77,14 +106,7 @@ class SparseMLP(Predictor):
                 # What one rank asks for, all do.
                 return rows.ranks.highest(torch.tensor(bool(self.callback(record)), dtype=torch.uint8))
 
-            trained = train(fitted, outputs, loss, settings, start=start, held_out=held_out, callback=report)
-        if trained.solution.status is INTERRUPTED:
-            warn_user(
-                "the fit was interrupted; the best network found so far is kept. Fit again with "
-                "warm_start=True to go on from it.",
-                InterruptedFitWarning,
-            )
-        return trained
+            return train(rows, outputs, loss, settings, start=start, held_out=held_out, callback=report)
 
     def _agreed(
         self, ranks: Alone, settings: Settings, X: Any, y: np.ndarray, weight: np.ndarray | None
@@ -136,6 +158,11 @@ class SparseMLP(Predictor):
 
     def _train_part(self, rows: Rows, outputs: int, loss: Loss, settings: Settings) -> Trained:
         """Go through some rows once, from the network there is: room for new weights, then back to budget."""
+        if self.checkpoint is not None:
+            raise ParameterError(
+                f"checkpoint={self.checkpoint!r} came, but partial_fit goes through its rows once, and every "
+                "call goes on from the network there is. Leave it out, and save network_ between calls."
+            )
         parts = getattr(self, "parts_seen_", 0)
         start = self._continued(rows, outputs, settings)
         if start is None:

@@ -93,6 +93,12 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         Whether to start from the network of the previous fit.
     callback : callable, optional
         Called with a record after every step; a true answer stops the fit.
+    checkpoint : str or path, optional
+        A file that keeps what a fit has done so far. Fitting again with the same file, parameters and data
+        goes on from there after a crash, Ctrl-C or a callback that stopped it, and ends with the same bits.
+    checkpoint_every : str or int
+        How often the file is written at most: a time such as "30s", "5min" or "1h", or a number of steps,
+        those on minibatches included.
 
     Attributes
     ----------

@@ -32,6 +32,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.objective.sparse import places_among
+from thresher.solvers.journal import State
 from thresher.solvers.loop import DIVERGED, OPTIONS, Iterate, Needs, Start, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
@@ -93,6 +94,19 @@ class ChainIHT:
     def rescue(self, iterate: Iterate) -> Iterate:
         """Every iterate is within the budget."""
         return iterate
+
+    def save(self, iterate: Iterate) -> State:
+        """Give the weights, the sketch, the steps and the best iterate so far."""
+        run: _Run = iterate.carry
+        best = None if run.best is None else [run.best.w, run.best.loss, run.best.passes]
+        return {"w": iterate.w, "table": run.sketch.table, "step": run.step, "best": best}
+
+    def load(self, first: Iterate, state: State) -> Iterate:
+        """Put the sketch, the steps and the best iterate back."""
+        run: _Run = first.carry
+        run.sketch.table.copy_(state["table"])
+        best = None if state["best"] is None else Iterate(*state["best"])
+        return replace(first, w=state["w"], carry=replace(run, step=state["step"], best=best))
 
 
 def authors_step(objective: Relu, budget: int) -> float:

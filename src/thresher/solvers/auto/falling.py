@@ -9,7 +9,7 @@ become small. For classes an exchange by Newton's method may follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -91,12 +91,14 @@ class Falling:
         """Draw a random sparse network."""
         return scattered_start(self.objective, self.most, seed)
 
-    def run(self, point: Point) -> Iterator[tuple[Point, float]]:
-        """Train; gives the point after every pass, and the passes that it took."""
+    def run(
+        self, point: Point, measure: Callable[[Point, int], float] | None = None
+    ) -> Iterator[tuple[Point, float, float]]:
+        """Train; gives the point after every pass, what is measured of it, and the passes that it took."""
         if point.w.nonzeros < self.most:
             point = self._widened(point)
         exempt = self.objective.layout.is_bias
-        for trained, _, passes in train(
+        return train(
             self.objective,
             point,
             self.schedule,
@@ -104,9 +106,8 @@ class Falling:
             self.random,
             thresholded=lambda indices: ~exempt(indices),
             exchange=self._exchange,
-            valued=False,
-        ):
-            yield trained, passes
+            measure=measure,
+        )
 
     def _widened(self, point: Point) -> Point:
         fresh = self._largest(point, self.most - point.w.nonzeros)

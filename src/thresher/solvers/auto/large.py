@@ -158,7 +158,7 @@ class Large:
         for alpha in (usual * times for times in tuning.stronger):
             narrow = fewer_neurons(under(seen, alpha), tuning.neurons)
             falling = self._falling(narrow.part, self.budget, few, tuning.chooses)
-            for trained, passes in falling.run(falling.start(self.seed)):
+            for trained, _, passes in falling.run(falling.start(self.seed)):
                 self.passes += passes * seen.data.amount / part.data.amount
                 yield Progress("penalty")
             point = narrow.lift(largest_within(narrow.part, trained, self.budget))
@@ -222,12 +222,14 @@ class Large:
         self, falling: Falling, among: Subset, point: Point
     ) -> Generator[Candidate | Progress, None, Point]:
         """Train by minibatches, and tell how far it is after every pass."""
-        for trained, passes in falling.run(point):
+
+        def measure(trained: Point, number: int) -> float:
+            return falling.objective.value(trained) if trained.w.nonzeros <= self.budget else math.nan
+
+        for trained, loss, passes in falling.run(point, measure):
             self.passes += passes
             point = self.point = among.lift(trained)
-            kept = point.w.nonzeros <= self.budget
-            loss = falling.objective.value(trained) if kept else math.nan
-            yield Progress("training", self._lifted(Fit(point, loss)), kept)
+            yield Progress("training", self._lifted(Fit(point, loss)), point.w.nonzeros <= self.budget)
         return point
 
     def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:

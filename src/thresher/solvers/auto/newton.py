@@ -7,7 +7,10 @@ that explains its targets is found to the last digit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec
 
 import torch
 from torch import Tensor
@@ -18,6 +21,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.solvers.auto.equations import equations, matrix_bytes
 from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.journal import State, journal
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,26 @@ def measured(objective: Relu, point: Point) -> Fit:
     return Fit(point, objective.value(point))
 
 
+P = ParamSpec("P")
+
+
+def recalled(work: Callable[P, Fit]) -> Callable[P, Fit]:
+    """Let the journal answer for a fit that is done."""
+
+    def save(fit: Fit) -> State:
+        return {"w": fit.point.w, "signs": fit.point.signs, "value": fit.value}
+
+    def load(state: State) -> Fit:
+        return Fit(Point(state["w"], state["signs"]), state["value"])
+
+    @wraps(work)
+    def asked(*arguments: P.args, **named: P.kwargs) -> Fit:
+        return journal().recall(work.__name__, lambda: work(*arguments, **named), save, load)
+
+    return asked
+
+
+@recalled
 def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bool = True) -> Fit:
     """Take damped Newton steps on the support while they help."""
     if fit.nonzeros == 0:
