@@ -18,6 +18,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.objective.sparse import SparseRows
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
@@ -66,13 +67,17 @@ class Columns:
     scale: np.ndarray
     centred: bool = False
 
+    def only(self, places: np.ndarray) -> Columns:
+        """Give origin and scale of some of the columns."""
+        return Columns(self.origin[places], self.scale[places], self.centred)
+
 
 class Data:
-    """Rows in memory: an array, a memory map, integers or a sparse matrix, read a chunk at a time.
+    """Rows: an array, a memory map, integers, a sparse matrix or rows on disk, read a chunk at a time.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
+    X : array, sparse matrix or OnDisk of shape (n, d)
         Never changed.
     y : tensor of shape (n, targets), optional
         Nothing by default, which is what an operator needs.
@@ -125,6 +130,11 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
+        numbers = self.rows * features.numel() * self.dtype.itemsize
+        if isinstance(self.X, OnDisk) and numbers > self.memory_limit:
+            places = features.numpy()
+            seen = None if self.seen is None else self.seen.only(places)
+            return Data(self.X.only(places), self.targets, self.weight, seen, self.dtype, self.memory_limit)
         X, start, passing = pages(self.rows, features.numel(), dtype=self.dtype), 0, copy(self)
         # No copy of all columns is kept for reading them once.
         passing.memory_limit = 0
@@ -172,10 +182,31 @@ class Data:
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
         return Batch(self._inputs(rows), self.targets.index_select(0, places), share)
 
-    def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
-        """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
-        for start in range(0, len(order) - size + 1, size):
+    def shuffled(self, size: int, random: np.random.Generator) -> Iterator[Batch]:
+        """Read all rows in a random order, `size` at a time; what is left over at the end is left out."""
+        if size >= self.rows:
+            yield self.batch(slice(0, self.rows))
+            return
+        order = self.order(random)
+        for start in range(0, self.rows - size + 1, size):
             yield self.batch(order[start : start + size])
+
+    def order(self, random: np.random.Generator) -> np.ndarray:  # (rows,)
+        """Draw an order to read all rows in."""
+        return self.X.order(random) if self._far_off else random.permutation(self.rows)
+
+    def some(self, count: int, random: np.random.Generator) -> Batch:
+        """Read some rows, drawn at random, in their order."""
+        if count >= self.rows:
+            return self.batch(slice(0, self.rows))
+        if self._far_off:
+            return self.batch(self.X.some(count, random))
+        return self.batch(np.sort(random.choice(self.rows, count, replace=False)))
+
+    @property
+    def _far_off(self) -> bool:
+        """Whether rows are on disk, where reading them one by one would be slow."""
+        return isinstance(self.X, OnDisk) and not self._fits()
 
     def chunks(self, width: int) -> Iterator[Batch]:
         """Read all rows in their order, so many at a time that `width` numbers for each stay in cache.
@@ -209,7 +240,7 @@ class Data:
     @property
     def sparse(self) -> bool:
         """Whether batches are sparse: the rows are, and a dense copy would exceed the memory limit."""
-        return self.stays_sparse and scipy.sparse.issparse(self.X) and not self._fits()
+        return self.stays_sparse and is_sparse(self.X) and not self._fits()
 
     @property
     def row_numbers(self) -> int:
@@ -233,7 +264,7 @@ class Data:
         reads many chunks of wide data gives the same again: from fresh ones the heap would grow.
         """
         if self._copy is None and self._fits():
-            self._copy = self._converted(self.X, None)
+            self._copy = self._converted(self.X[:], None)
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]
@@ -290,10 +321,13 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
     rows, d = X.shape
     share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
     origin = np.zeros(d)
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         # Sparse rows are not centred, and what is not written is zero.
-        X = canonical(X)
-        size, present = share @ X.power(2), share @ (X != 0)
+        size, present = np.zeros(d), np.zeros(d)
+        for start, part in _sparse_parts(X):
+            part_share = share[start : start + part.shape[0]]
+            size += part_share @ part.power(2)
+            present += part_share @ (part != 0)
         return _scaled(origin, np.sqrt(size), present)
     mean, spread = _moments(X, share)
     few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
@@ -302,7 +336,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Column
         error = spread / np.sqrt(rows if weight is None else weight.sum())
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
     # Of wide data a copy of those rows would be as large as all of it: a few columns are looked at at a time.
-    step = max(1, CHUNK_NUMBERS // len(few))
+    step = max(1, CHUNK_NUMBERS // len(few)) if not isinstance(X, OnDisk) else d
     for first in range(0, d, step):
         part = slice(first, first + step)
         some = np.asarray(X[few, part])
@@ -346,6 +380,16 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         yield start, np.asarray(X[start : start + step], dtype=np.float64)
+
+
+def _sparse_parts(X: Any) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
+    """Read sparse rows, a chunk at a time where they are on disk."""
+    if scipy.sparse.issparse(X):
+        yield 0, canonical(X)
+        return
+    step = max(1, CHUNK_NUMBERS // max(1, X.numbers_each))
+    for start in range(0, X.shape[0], step):
+        yield start, X[start : start + step]
 
 
 def zeros(*shape: int, dtype: torch.dtype) -> Tensor:

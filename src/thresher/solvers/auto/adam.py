@@ -12,7 +12,7 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.linear.vector import SparseVector
-from thresher.objective.data import Batch, Data
+from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.threads import one_thread
@@ -217,7 +217,7 @@ def train(
         losses, began = [], adam.done
         adam.weigh()
         with one_thread():
-            for rows in _batches(data, batch, random):
+            for rows in data.shuffled(batch, random):
                 losses.append(adam.step(rows, valued))
                 if exchange is not None:
                     exchange(adam)
@@ -226,9 +226,3 @@ def train(
         loss = float(torch.stack([one for one in losses if one is not None]).mean()) if valued else math.nan
         trained = adam.point
         yield trained.with_values(trained.w.values.clone()), loss, (adam.done - began) / each
-
-
-def _batches(data: Data, size: int, random: np.random.Generator) -> Iterator[Batch]:
-    if size >= data.rows:
-        return iter([data.batch(slice(0, data.rows))])
-    return data.batches(size, random.permutation(data.rows))
