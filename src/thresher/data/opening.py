@@ -40,12 +40,12 @@ def open_rows(
         - ``.parquet``: columns of numbers; a row group is read at once (needs pyarrow);
         - ``.svmlight``, ``.svm``, ``.libsvm``: lines of a label and ``index:value`` pairs.
     target : str, int or sequence of str, optional
-        What to predict: the name of a Parquet column, or several; the name of an array in NPZ files; the number
-        of a column of ``.npy`` files. Labels of svmlight files are taken where anything is named. It is read into
-        memory when the rows are opened, and is no input. Without it, give targets to `fit`.
+        What to predict: the name of a Parquet column, or several; the name of an array in NPZ files; the
+        number of a column of ``.npy`` files. Labels of svmlight files are taken whatever is named. It is read
+        into memory when the rows are opened, and is no input. Without it, give targets to `fit`.
     columns : sequence of str or int, optional
-        Names of the Parquet columns to read, in this order; all but the target by default. For svmlight files,
-        how many columns there are, if it is more than any line shows.
+        Names of the Parquet columns to read, in this order; all but the target by default. For svmlight
+        files, how many columns there are, if it is more than any line shows.
 
     Returns
     -------
@@ -77,11 +77,9 @@ def open_rows(
         width = _widened(width, columns, first)
     _refuse_unlike(shards, width)
     blocks = [
-        Block(shard, number, before, rows)
+        Block(shard, number, end - rows, rows)
         for shard in shards
-        for number, (rows, before) in enumerate(
-            zip(shard.rows, accumulate(shard.rows, initial=0), strict=False)
-        )
+        for number, (rows, end) in enumerate(zip(shard.rows, accumulate(shard.rows), strict=True))
         if rows
     ]
     for count, what in ((len(blocks), "rows"), (width, "columns besides the target")):
@@ -119,8 +117,8 @@ def _opened(path: Path, target: Any, columns: Sequence[str] | int | None) -> Sha
     if kind == "svmlight":
         return open_svmlight(path, target is not None)
     raise DataFileError(
-        f"{path} cannot be read as rows on disk, for it does not end in one of {ENDINGS}. Move it elsewhere, or "
-        "convert it."
+        f"{path} cannot be read as rows on disk, for it does not end in one of {ENDINGS}. Move it elsewhere, "
+        "or convert it."
     )
 
 
@@ -128,8 +126,8 @@ def _widened(width: int, columns: int, first: Shard) -> int:
     """Give svmlight rows more columns than they show."""
     if first.path.suffix.lower() not in SPARSE_TEXT or columns < width:
         raise DataError(
-            f"columns={columns:,}, but {first.path.parent} has {width:,}. Only svmlight files may have more than "
-            "their lines show."
+            f"columns={columns:,}, but {first.path.parent} has {width:,}. Only svmlight files may have more "
+            "than their lines show."
         )
     return columns
 
@@ -148,7 +146,8 @@ def _refuse_unlike(shards: Sequence[Shard], width: int) -> None:
         ):
             if one != two:
                 raise DataFileError(
-                    f"{other.path} {what} {two}, but {first.path} {what} {one}: all files of a folder must be alike."
+                    f"{other.path} {what} {two}, but {first.path} {what} {one}: all files of a "
+                    "folder must be alike."
                 )
 
 

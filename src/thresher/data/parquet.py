@@ -30,7 +30,8 @@ def open_parquet(path: Path, target: Sequence[str], columns: Sequence[str] | Non
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(
-            f"{path}: reading Parquet needs pyarrow. Install thresher[parquet]."
+            f"{path}: to read Parquet the package pyarrow is needed, and is not installed: "
+            "pip install 'thresher[parquet]'."
         ) from error
     with reading(path), pq.ParquetFile(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
@@ -39,8 +40,8 @@ def open_parquet(path: Path, target: Sequence[str], columns: Sequence[str] | Non
         for name in (*target, *wanted):
             if schema.names.count(name) != 1:
                 raise DataError(
-                    f"{path} holds {schema.names.count(name) or 'no'} columns called {name!r}, but one is needed"
-                    f"{did_you_mean(name, schema.names)}."
+                    f"{path} holds {schema.names.count(name) or 'no'} columns called {name!r}, but one is "
+                    f"needed{did_you_mean(name, schema.names)}."
                 )
         types = [_number_type(path, name, schema.field(name).type) for name in wanted]
         labels = [_label(path, name, file.read(columns=[name]).column(name)) for name in target]
@@ -68,8 +69,8 @@ def _number_type(path: Path, name: str, kind: Any) -> np.dtype[Any]:
 
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
-            f"column {name!r} of {path} holds values of type {kind}, but a network computes with numbers. Name "
-            "the columns to read, or encode it before."
+            f"column {name!r} of {path} holds values of type {kind}, but a network computes with numbers. "
+            "Name the columns to read, or encode it before."
         )
     return np.dtype(kind.to_pandas_dtype())
 
@@ -79,8 +80,8 @@ def _complete(path: Path, name: str, column: Any, before: int) -> Any:
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(
-            f"row {before + row + 1:,} of {path} holds nothing in column {name!r}, but every value is needed: "
-            "drop that row, or fill it in."
+            f"row {before + row + 1:,} of {path} holds nothing in column {name!r}, but every value is "
+            "needed: drop that row, or fill it in."
         )
     return column
 

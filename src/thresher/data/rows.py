@@ -1,7 +1,7 @@
 """Rows on disk: a table of numbers that is read a block at a time, ahead of use, and never whole.
 
-A source looks like an array of which rows are taken: `shape`, `dtype`, slices of rows, rows by number. What is
-read is kept for a while in blocks, and one thread reads the block that comes next while the last one is used.
+A source looks like an array of which rows are taken: `shape`, `dtype`, slices of rows, rows by number. What
+is read is kept for a while in blocks, and one thread reads the block that comes next while the last is used.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import scipy.sparse
 from thresher.data.shards import Shard
 from thresher.errors import DataError
 
-# Bytes of the rows that are shuffled among each other. Blocks come in an order of their own, so that rows that
-# were written together meet rows from all over the data; twice as much is held, to read ahead.
+# Bytes of the rows that are shuffled among each other. Blocks come in an order of their own, so that rows
+# that were written together meet rows from all over the data; twice as much is held, to read ahead.
 SHUFFLED_BYTES = 24 * 2**20
 # Blocks that are shuffled among each other where each is larger than that.
 LEAST_SHUFFLED = 2
@@ -176,7 +176,7 @@ class OnDisk:
         return np.sort(random.choice(among, count, replace=False))
 
     def largest(self) -> float:
-        """Read everything that was not read yet, refuse NaN and infinity, and give the largest size there is."""
+        """Give the largest size of all numbers; reads what was not read yet, and refuses NaN and infinity."""
         for place in range(len(self.blocks)):
             if place not in self._sound:
                 self._block(place, place + 1)
@@ -189,12 +189,11 @@ class OnDisk:
 
     def _slice(self, first: int, last: int, columns: Any) -> Any:
         place = min(bisect_right(self.starts, first), len(self.blocks)) - 1
-        parts = []
+        parts: list[Any] = []
         while not parts or (place < len(self.blocks) and self.starts[place] < last):
             start = self.starts[place]
-            parts.append(
-                self._block(place, place + 1)[first - start if not parts else 0 : last - start, columns]
-            )
+            here = slice(max(0, first - start), last - start)
+            parts.append(self._block(place, place + 1)[here, columns])
             place += 1
         return parts[0] if len(parts) == 1 else stacked(parts)
 
@@ -285,8 +284,8 @@ class OnDisk:
         row = row if block.picked is None else int(block.picked[row])
         name = int(column) if self.columns is None else self.columns[column]
         raise DataError(
-            f"row {block.before + row + 1:,} of {block.shard.path} holds {value} in column {name!r}, but finite "
-            "numbers are needed: drop that row, or fill it in."
+            f"row {block.before + row + 1:,} of {block.shard.path} holds {value} in column {name!r}, but "
+            "finite numbers are needed: drop that row, or fill it in."
         )
 
 

@@ -98,15 +98,15 @@ def kept(dtype: np.dtype[Any], path: Path) -> np.dtype[Any]:
 def open_npy(path: Path, target: str | int | None) -> Shard:
     """Open an array of two dimensions, of which one column may be the target."""
     with reading(path):
-        # The map tells where the numbers begin, and refuses a file that is cut. Rows are read, not mapped: what is
-        # mapped counts as resident until memory is short.
+        # The map tells where the numbers begin, and refuses a file that is cut. Rows are read, not mapped:
+        # what is mapped counts as resident until memory is short.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(array, np.memmap):
             raise DataFileError(f"{path} holds no array.")
     if array.ndim != 2 or not array.flags.c_contiguous:
         raise DataFileError(
-            f"{path} holds an array of shape {array.shape}{' in Fortran order' * (array.ndim == 2)}, but rows "
-            "that stand one after the other are needed: save np.ascontiguousarray(X)."
+            f"{path} holds an array of shape {array.shape}{' in Fortran order' * (array.ndim == 2)}, but "
+            "rows that stand one after the other are needed: save np.ascontiguousarray(X)."
         )
     (count, width), raw, offset = array.shape, array.dtype, array.offset
     dtype, each = kept(raw, path), width * raw.itemsize
@@ -146,8 +146,8 @@ def _column(path: Path, target: str | int, width: int) -> int:
         place = width
     if not -width <= place < width:
         raise DataError(
-            f"target={target!r}, but the {width:,} columns of {path} have no names: give the number of one, such "
-            "as 0 or -1."
+            f"target={target!r}, but the {width:,} columns of {path} have no names: give the number of one, "
+            "such as 0 or -1."
         )
     return place % width
 
@@ -165,8 +165,8 @@ def open_npz(path: Path, target: str | int | None) -> Shard:
     shape = tuple(small["shape"].tolist()) if parts else held.get("X", ((), None))[0]
     if len(shape) != 2:
         raise DataFileError(
-            f"{path} holds {', '.join(held) or 'nothing'}, but rows are X of two dimensions, or the parts of a CSR "
-            "array: data, indices, indptr and shape."
+            f"{path} holds {', '.join(held) or 'nothing'}, but rows are X of two dimensions, or the parts of "
+            "a CSR array: data, indices, indptr and shape."
         )
     labels = None if target is None else small[str(target)]
     if labels is not None and (labels.ndim not in (1, 2) or len(labels) != shape[0]):

@@ -67,7 +67,7 @@ class Predictor(BaseEstimator):
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=KEPT)
 
     def _check_columns(self, X: OnDisk, reset: bool) -> None:
-        """Learn number and names of the columns of rows on disk, or compare them; values are checked when read."""
+        """Learn or compare number and names of columns; values on disk are checked when they are read."""
         named = X if X.columns is None else pd.DataFrame(columns=X.columns)
         _check_feature_names(self, named, reset=reset)
         _check_n_features(self, X, reset=reset)

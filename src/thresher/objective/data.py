@@ -365,7 +365,7 @@ def _common(values: np.ndarray, counts: np.ndarray, otherwise: float) -> float:
 
 def _moments(X: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (d,), (d,)
     """Give mean and standard deviation of every column, sums being taken about the first row."""
-    first = np.asarray(X[0], dtype=np.float64)
+    first = np.asarray(X[:1], dtype=np.float64)[0]
     mean, square = np.zeros(len(first)), np.zeros(len(first))
     for start, part in _parts(X):
         away = part - first
