@@ -22,9 +22,10 @@ from thresher.estimators.choosing import (
     standard_errors,
     walk,
 )
+from thresher.estimators.inputs import part_of
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
-from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
+from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
 from thresher.solvers.journal import forgetting
 
 
@@ -101,9 +102,10 @@ class _BudgetPath(Predictor):
         scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
         scores = np.empty((len(budgets), len(folds)))
         nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
-        for fold, (train, test) in enumerate(folds):
-            for place, model in walk(self._new(seed), rows[train], y[train], budgets):
-                score = scorer(model, rows[test], y[test])
+        for fold, split in enumerate(folds):
+            (seen, train), (unseen, test) = (part_of(rows, numbers) for numbers in split)
+            for place, model in walk(self._new(seed), seen, y[train], budgets):
+                score = scorer(model, unseen, y[test])
                 if not np.isfinite(score):
                     raise DataError(
                         f"scoring={self.scoring!r} gives {score} on fold {fold + 1}, whose {len(test)} "
@@ -136,7 +138,7 @@ def _flat(folds: list[tuple[np.ndarray, np.ndarray]] | None) -> list[np.ndarray]
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
+class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
     """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
 
     On every fold the largest budget is fitted first and each smaller one starts from the network before it.
@@ -193,12 +195,12 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
 
     _estimator: ClassVar[Callable[..., Any]] = SparseMLPRegressor
 
-    def fit(self, X: Any, y: Any) -> SparseMLPRegressorCV:
+    def fit(self, X: Any, y: Any = None) -> SparseMLPRegressorCV:
         """Choose a budget and fit its network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,) or (n, n_targets)
 
         Returns
@@ -212,7 +214,7 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
+class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, _BudgetPath):
     """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
 
     Parameters and attributes are those of :class:`SparseMLPRegressorCV`, and in addition:
@@ -246,12 +248,12 @@ class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
         tags.classifier_tags.multi_class = self._estimator().__sklearn_tags__().classifier_tags.multi_class
         return tags
 
-    def fit(self, X: Any, y: Any) -> SparseMLPClassifierCV:
+    def fit(self, X: Any, y: Any = None) -> SparseMLPClassifierCV:
         """Choose a budget and fit its network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,)
             Labels: numbers, strings or booleans.
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from thresher.errors import DataError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.parameters import check_parameters
-from thresher.estimators.predicting import ClassPredictor, refuse_one_class
+from thresher.estimators.predicting import ClassPredictor, Scored, refuse_one_class
 from thresher.estimators.train import Rows, Settings
 from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, Poisson, SquaredError
 from thresher.objective.ranks import Alone, present
@@ -31,7 +31,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressor(RegressorMixin, SparseMLP):
+class SparseMLPRegressor(Scored, RegressorMixin, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for regression.
 
     The network is trained sparse: the default solver never holds more than a multiple of the budget (ten
@@ -125,13 +125,14 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
     True
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseMLPRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressor:
         """Train a network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk (:func:`thresher.data.open_rows`) of shape (n, d)
         y : array of shape (n,) or (n, targets)
+            Rows on disk may bring it along.
         sample_weight : array of shape (n,), optional
 
         Returns
@@ -176,7 +177,7 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
+class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for two or more classes.
 
     Parameters are those of :class:`SparseMLPRegressor`, and in addition:
@@ -206,14 +207,14 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
 
     class_weight: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseMLPClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPClassifier:
         """Train a network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk (:func:`thresher.data.open_rows`) of shape (n, d)
         y : array of shape (n,)
-            Labels of two classes or more: numbers, strings or booleans.
+            Labels of two classes or more: numbers, strings or booleans. Rows on disk may bring them along.
         sample_weight : array of shape (n,), optional
             Every class needs a row of some weight.
 

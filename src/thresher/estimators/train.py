@@ -13,7 +13,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.errors import DataError, MemoryLimitError, NoPathWarning, ParameterError, warn_user
+from thresher.estimators.inputs import part_of
 from thresher.estimators.units import Units, among, from_network, only_reading, to_layers
 from thresher.linear.budget import check_budget, keep_largest
 from thresher.linear.vector import SparseVector
@@ -104,8 +106,9 @@ class Rows:
 
     def take(self, rows: np.ndarray) -> Rows:
         """Give some of the rows that are here."""
+        X, rows = part_of(self.X, rows)
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], weight, self.classes, self.ranks.holding(len(rows)))
+        return Rows(X, self.y[rows], weight, self.classes, self.ranks.holding(len(rows)))
 
     def only(self, columns: np.ndarray) -> Rows:
         """Give some of the columns, ascending, of sparse rows."""
@@ -261,7 +264,7 @@ def _completed(solver: Solver, layout: Layout, settings: Settings) -> Solver:
 def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver, room: bool) -> Units:
     """Choose the coordinates that the solver sees; targets are centred if there is room for output biases."""
     centred = settings.has_bias and settings.scales and solver.needs.centred
-    dense = not scipy.sparse.issparse(rows.X)
+    dense = not is_sparse(rows.X)
     moves = centred and dense
     columns = standard_columns(rows.X, rows.weight, moves, rows.ranks) if settings.scales else None
     targets = rows.y.shape[1]
@@ -417,9 +420,12 @@ def _refuse_overflows(rows: Rows, settings: Settings, dtype: torch.dtype) -> Non
 def refuse_overflow(name: str, values: Any, squared: bool) -> None:
     """Refuse numbers that float32 cannot hold together with others, or not once they are squared."""
     numbers = values.data if scipy.sparse.issparse(values) else values
-    if numbers.dtype.kind != "f" or numbers.size == 0:
+    if isinstance(numbers, OnDisk):
+        largest = numbers.largest()
+    elif numbers.dtype.kind != "f" or numbers.size == 0:
         return
-    largest = max(float(numbers.max()), -float(numbers.min()))
+    else:
+        largest = max(float(numbers.max()), -float(numbers.min()))
     allowed = LARGEST_SQUARED if squared else LARGEST
     if largest > allowed:
         raise DataError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.errors import DataError
 from thresher.network.layer import Layer, Weights, columns_of, live, narrowed
 
@@ -28,7 +29,7 @@ def outputs(
     ----------
     layers : sequence of Layer
         ReLU between them, none after the last.
-    X : array-like or sparse array of shape (n, inputs)
+    X : array-like, sparse array or rows on disk of shape (n, inputs)
         Real numbers of any type, a frame or a memory map; sparse data is never made dense.
     direct : CSR array of shape (inputs, outputs), optional
         Weights of inputs that are added to the outputs.
@@ -44,7 +45,7 @@ def outputs(
     read, layers, direct = narrowed(layers, direct)
     masks = live(layers, direct)
     widths = [int(mask.sum()) for mask in masks[1:]]
-    if sparse.issparse(X):
+    if is_sparse(X):
         masks[0] = np.ones(layers[0].inputs, dtype=bool)
     else:
         widths.append(X.shape[1])
@@ -93,7 +94,8 @@ def checked(X: Any, inputs: int, features: Sequence[str] | None = None) -> Any:
     """
     if features is not None:
         _check_columns(getattr(X, "columns", None), features)
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    if not isinstance(X, OnDisk):
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise DataError(f"X has shape {X.shape}, but rows and columns are needed: try X.reshape(1, -1).")
     if X.shape[1] != inputs:

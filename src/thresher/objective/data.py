@@ -19,6 +19,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.objective.ranks import Alone
 from thresher.objective.sparse import SparseRows
 
@@ -68,13 +69,17 @@ class Columns:
     scale: np.ndarray
     centred: bool = False
 
+    def only(self, places: np.ndarray) -> Columns:
+        """Give origin and scale of some of the columns."""
+        return Columns(self.origin[places], self.scale[places], self.centred)
+
 
 class Data:
-    """Rows in memory: an array, a memory map, integers or a sparse matrix, read a chunk at a time.
+    """Rows: an array, a memory map, integers, a sparse matrix or rows on disk, read a chunk at a time.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
+    X : array, sparse matrix or OnDisk of shape (n, d)
         Never changed.
     y : tensor of shape (n, targets), optional
         Nothing by default, which is what an operator needs.
@@ -150,6 +155,12 @@ class Data:
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
+        numbers = self.ranks.most(self.held) * features.numel() * self.dtype.itemsize
+        if isinstance(self.X, OnDisk) and numbers > self.memory_limit:
+            places = features.numpy()
+            seen = None if self.seen is None else self.seen.only(places)
+            few = self.X.only(places)
+            return Data(few, self.targets, self.weight, seen, self.dtype, self.memory_limit, self.ranks)
         X, start, passing = pages(self.held, features.numel(), dtype=self.dtype), 0, copy(self)
         # No copy of all columns is kept for reading them once.
         passing.memory_limit = 0
@@ -192,16 +203,45 @@ class Data:
         """Read some rows, into memory that is given or not; see `read`."""
         if isinstance(rows, slice):
             return Batch(self.inputs(rows, out), self.targets[rows], self.share[rows])
-        rows = self.ranks.own(rows)
+        return self._here(self.ranks.own(rows))
+
+    def _here(self, rows: np.ndarray) -> Batch:
+        """Read some rows by their places on this rank."""
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
         return Batch(self.inputs(rows), self.targets.index_select(0, places), share)
 
-    def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
-        """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
-        for start in range(0, len(order) - size + 1, size):
+    def shuffled(self, size: int, random: np.random.Generator) -> Iterator[Batch]:
+        """Read all rows in a random order, `size` at a time; what is left over at the end is left out."""
+        if size >= self.rows:
+            yield self.batch(slice(0, self.rows))
+            return
+        if self._far_off:
+            order, each = self.X.order(_own(random)), self._part(size)
+            for step in range(self.rows // size):
+                yield self._here(order[step * each : (step + 1) * each])
+            return
+        order = random.permutation(self.rows)
+        for start in range(0, self.rows - size + 1, size):
             yield self.batch(order[start : start + size])
+
+    def some(self, count: int, random: np.random.Generator) -> Batch:
+        """Read some rows, drawn at random, in their order."""
+        if count >= self.rows:
+            return self.batch(slice(0, self.rows))
+        if self._far_off:
+            return self._here(self.X.some(self._part(count), _own(random)))
+        return self.batch(np.sort(random.choice(self.rows, count, replace=False)))
+
+    def _part(self, count: int) -> int:
+        """Give this rank's part of a number of rows."""
+        return count * self.held // self.rows
+
+    @property
+    def _far_off(self) -> bool:
+        """Whether rows are on disk, where reading them one by one would be slow."""
+        return isinstance(self.X, OnDisk) and not self._fits()
 
     def chunks(self, width: int) -> Iterator[Batch]:
         """Read all rows in their order, so many at a time that `width` numbers for each stay in cache.
@@ -235,7 +275,7 @@ class Data:
     @property
     def sparse(self) -> bool:
         """Whether batches are sparse: the rows are, and a dense copy would exceed the memory limit."""
-        return self.stays_sparse and scipy.sparse.issparse(self.X) and not self._fits()
+        return self.stays_sparse and is_sparse(self.X) and not self._fits()
 
     @property
     def row_numbers(self) -> int:
@@ -260,7 +300,7 @@ class Data:
         reads many chunks of wide data gives the same again: from fresh ones the heap would grow.
         """
         if self._copy is None and self._fits():
-            self._copy = self._converted(self.X, None)
+            self._copy = self._converted(self.X[:], None)
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]
@@ -319,10 +359,14 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool, ranks: Al
     amount = rows if weight is None else _added(ranks, weight.sum())[0]
     share = np.full(held, 1.0 / rows) if weight is None else weight / amount
     origin = np.zeros(d)
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         # Sparse rows are not centred, and what is not written is zero.
-        X = canonical(X)
-        size, present = _added(ranks, share @ X.power(2), share @ (X != 0))
+        size, present = np.zeros(d), np.zeros(d)
+        for start, part in _sparse_parts(X):
+            part_share = share[start : start + part.shape[0]]
+            size += part_share @ part.power(2)
+            present += part_share @ (part != 0)
+        size, present = _added(ranks, size, present)
         return _scaled(origin, np.sqrt(size), present)
     mean, spread = _moments(X, share, ranks)
     few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
@@ -332,7 +376,7 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool, ranks: Al
         error = spread / np.sqrt(amount)
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
     # Of wide data a copy of those rows would be as large as all of it: a few columns are looked at at a time.
-    step = max(1, CHUNK_NUMBERS // len(few))
+    step = max(1, CHUNK_NUMBERS // len(few)) if not isinstance(X, OnDisk) else d
     for first in range(0, d, step):
         part = slice(first, first + step)
         some = ranks.pick(partial(_some, X, part), few)
@@ -386,6 +430,21 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         yield start, np.asarray(X[start : start + step], dtype=np.float64)
+
+
+def _sparse_parts(X: Any) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
+    """Read sparse rows, a chunk at a time where they are on disk."""
+    if scipy.sparse.issparse(X):
+        yield 0, canonical(X)
+        return
+    step = max(1, CHUNK_NUMBERS // max(1, X.numbers_each))
+    for start in range(0, X.shape[0], step):
+        yield start, X[start : start + step]
+
+
+def _own(random: np.random.Generator) -> np.random.Generator:
+    """Draw a generator, so that ranks that draw differently from it go on with the same numbers."""
+    return np.random.default_rng(random.integers(2**32, size=4))
 
 
 def zeros(*shape: int, dtype: torch.dtype) -> Tensor:

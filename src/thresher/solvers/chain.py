@@ -163,7 +163,7 @@ class _Run:
         if self.batch_size >= data.rows:
             return data.batch(slice(0, data.rows))
         epoch, first = self.epoch
-        order = np.random.default_rng([self.seed, 2, epoch]).permutation(data.rows)
+        order = data.order(np.random.default_rng([self.seed, 2, epoch]))
         return data.batch(order[first : first + self.batch_size])
 
     def stepped(self, w: SparseVector) -> SparseVector:

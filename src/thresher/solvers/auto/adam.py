@@ -198,9 +198,9 @@ class _Course:
         now = self.random.bit_generator.state
         if not self.taken:
             self.before = now
-            return _batches(data, size, self.random)
+            return data.shuffled(size, self.random)
         self.random.bit_generator.state = self.before
-        found = _batches(data, size, self.random)
+        found = data.shuffled(size, self.random)
         for _ in islice(found, self.taken):
             pass
         self.random.bit_generator.state = now
@@ -305,9 +305,3 @@ def train(
             trained, number = adam.point.with_values(adam.values.clone()), len(course.told)
             mean = float(torch.stack(course.losses).mean()) if measure is None else measure(trained, number)
             yield trained, *course.tell(mean, course.taken / each)
-
-
-def _batches(data: Data, size: int, random: np.random.Generator) -> Iterator[Batch]:
-    if size >= data.rows:
-        return iter([data.batch(slice(0, data.rows))])
-    return data.batches(size, random.permutation(data.rows))

@@ -176,9 +176,7 @@ class Falling:
         """Read the rows on which new places prove themselves."""
         data = self.objective.data
         count = min(data.rows, max(self.batch, min(self.tuning.tried(self.budget), self._fitting)))
-        if count == data.rows:
-            return data.batch(slice(0, data.rows))
-        return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
+        return data.some(count, self.random)
 
     @property
     def _fitting(self) -> int:
