@@ -212,19 +212,26 @@ class Data:
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
         return Batch(self.inputs(rows), self.targets.index_select(0, places), share)
 
-    def shuffled(self, size: int, random: np.random.Generator) -> Iterator[Batch]:
-        """Read all rows in a random order, `size` at a time; what is left over at the end is left out."""
+    def shuffled(self, size: int, random: np.random.Generator, first: int = 0) -> Iterator[Batch]:
+        """Read all rows in a random order, `size` at a time; what is left over at the end is left out.
+
+        The `first` batches are passed over.
+        """
         if size >= self.rows:
-            yield self.batch(slice(0, self.rows))
-            return
-        if self._far_off:
+            yield from () if first else (self.batch(slice(0, self.rows)),)
+        elif self._far_off:
             order, each = self.X.order(_own(random)), self._part(size)
-            for step in range(self.rows // size):
+            for step in range(first, self.rows // size):
                 yield self._here(order[step * each : (step + 1) * each])
-            return
-        order = random.permutation(self.rows)
-        for start in range(0, self.rows - size + 1, size):
-            yield self.batch(order[start : start + size])
+        else:
+            order = random.permutation(self.rows)
+            for step in range(first, self.rows // size):
+                yield self.batch(order[step * size : (step + 1) * size])
+
+    def order(self, random: np.random.Generator) -> np.ndarray:  # (rows,)
+        """Draw an order to read all rows in, one that is quick to read where all of them are here."""
+        quick = self._far_off and self.held == self.rows
+        return self.X.order(random) if quick else random.permutation(self.rows)
 
     def some(self, count: int, random: np.random.Generator) -> Batch:
         """Read some rows, drawn at random, in their order."""

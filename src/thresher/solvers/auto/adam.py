@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 import torch
@@ -198,13 +197,16 @@ class _Course:
         now = self.random.bit_generator.state
         if not self.taken:
             self.before = now
-            return data.shuffled(size, self.random)
+            yield from data.shuffled(size, self.random)
+            return
         self.random.bit_generator.state = self.before
-        found = data.shuffled(size, self.random)
-        for _ in islice(found, self.taken):
-            pass
+        rest = data.shuffled(size, self.random, self.taken)
+        batch = next(rest, None)
+        # The order is drawn: what was drawn since the pass began comes back.
         self.random.bit_generator.state = now
-        return found
+        if batch is not None:
+            yield batch
+        yield from rest
 
     def tell(self, loss: float, passes: float) -> tuple[float, float]:
         """End a pass."""
