@@ -27,7 +27,7 @@ from thresher.solvers.auto.tuning import JudgeTuning
 
 def small(kind: type) -> Any:
     """Make an estimator that is quick to fit."""
-    return kind([8], hidden=2, cv=2, max_iter=1, random_state=0)
+    return kind([16], hidden=4, cv=2, max_iter=2, random_state=0)
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def same_bits(one: Any, two: Any) -> bool:
 
 
 @parametrize_with_checks(
-    [SparseMLPRegressor(max_iter=2, hidden=3), SparseMLPClassifier(max_iter=2, hidden=3)]
+    [SparseMLPRegressor(max_iter=10, hidden=5), SparseMLPClassifier(max_iter=10, hidden=5)]
 )
 def test_scikit_learn_finds_nothing_amiss(estimator: Any, check: Any) -> None:
     check(estimator)
