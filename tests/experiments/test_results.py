@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 # Rounding depends on the machine and its threads: what is not exact may differ by this much, in dB or in
 # shares of test images.
 DECIBELS, SHARE = 1.0, 0.01
-# A quoted cell that took longer is represented by a cell of the quick sweep, or by the experiment's other methods.
+# A quoted cell that took longer is represented by one of the quick sweep, or by other methods' cells.
 SECONDS = 10.0
 MEASURED: dict[tuple[Any, ...], dict[str, Any]] = {}
 

@@ -56,7 +56,8 @@ def check_parameters(estimator: Any) -> Settings:
         needs = getattr(estimator.solver, "needs", None)
         if needs is not None and not isinstance(estimator.solver, type) and not isinstance(needs, Needs):
             problems.append(
-                f"solver.needs={needs!r}, but it must be a thresher.solvers.loop.Needs, which says what it takes."
+                f"solver.needs={needs!r}, but it must be a thresher.solvers.loop.Needs, which says what it "
+                "takes."
             )
     for name in ("bias", "scale"):
         require(name, getattr(estimator, name) in (None, True, False), "True, False or None")

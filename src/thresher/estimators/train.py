@@ -264,9 +264,9 @@ def _refuse_strange(solver: Solver, solution: Solution, problem: Relu | Linear, 
         )
     if not _in_order(w):
         raise ParameterError(
-            f"{name} handed out weights whose places do not fit: they must be one whole number for each value, "
-            f"ascending, each once, from 0 to {problem.size - 1:,}. Return SparseVector(indices, values, "
-            "objective.size) of two tensors, sorted by indices."
+            f"{name} handed out weights whose places do not fit: they must be one whole number for each "
+            f"value, ascending, each once, from 0 to {problem.size - 1:,}. Return SparseVector(indices, "
+            "values, objective.size) of two tensors, sorted by indices."
         )
     if solver.needs.kind == "relu" and not isinstance(solver, Auto) and w.nonzeros > budget:
         raise ParameterError(
@@ -275,8 +275,8 @@ def _refuse_strange(solver: Solver, solution: Solution, problem: Relu | Linear, 
         )
     if signs is not None and neurons is not None and signs.shape != (neurons,):
         raise ParameterError(
-            f"{name} handed out signs of shape {tuple(signs.shape)}, but the last hidden layer has {neurons:,} "
-            "neurons. Give one sign for each, in a vector."
+            f"{name} handed out signs of shape {tuple(signs.shape)}, but the last hidden layer has "
+            f"{neurons:,} neurons. Give one sign for each, in a vector."
         )
 
 
