@@ -233,9 +233,9 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, _BudgetPath
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> path = SparseMLPClassifierCV([2, 5, 10], hidden=3, cv=3, max_iter=20, random_state=0).fit(X, y)
+    >>> path = SparseMLPClassifierCV([2, 10], hidden=3, cv=2, max_iter=20, random_state=0).fit(X, y)
     >>> path.nonzeros_ <= path.budget_, path.scores_.shape
-    (True, (3, 3))
+    (True, (2, 2))
     """
 
     class_weight: Any = None

@@ -329,16 +329,33 @@ def _refuse_strange(solver: Solver, solution: Solution, problem: Relu | Linear, 
             f"{name} handed out a vector of {w.size:,} places, but the problem has {problem.size:,}. Return "
             "w with size=objective.size."
         )
+    if not _in_order(w):
+        raise ParameterError(
+            f"{name} handed out weights whose places do not fit: they must be one whole number for each "
+            f"value, ascending, each once, from 0 to {problem.size - 1:,}. Return SparseVector(indices, "
+            "values, objective.size) of two tensors, sorted by indices."
+        )
     if solver.needs.kind == "relu" and not isinstance(solver, Auto) and w.nonzeros > budget:
         raise ParameterError(
             f"{name} handed out {w.nonzeros:,} weights, but budget={budget:,}. Mark iterates beyond the "
             "budget with kept=False, and cut in rescue."
         )
-    if signs is not None and neurons is not None and signs.numel() != neurons:
+    if signs is not None and neurons is not None and signs.shape != (neurons,):
         raise ParameterError(
-            f"{name} handed out {signs.numel():,} signs, but the last hidden layer has {neurons:,} neurons. "
-            "Give one sign for each."
+            f"{name} handed out signs of shape {tuple(signs.shape)}, but the last hidden layer has "
+            f"{neurons:,} neurons. Give one sign for each, in a vector."
         )
+
+
+def _in_order(w: SparseVector) -> bool:
+    """Say whether a vector holds one value for each of its places, which ascend within its size."""
+    places, values = w.indices, w.values
+    if not (isinstance(places, Tensor) and isinstance(values, Tensor)) or places.dtype != torch.int64:
+        return False
+    if places.ndim != 1 or places.shape != values.shape:
+        return False
+    ends = torch.cat([places.new_tensor([-1]), places, places.new_tensor([w.size])])
+    return bool((ends.diff() > 0).all())
 
 
 def _nothing(objective: Relu) -> Point:
