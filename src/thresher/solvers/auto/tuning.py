@@ -269,6 +269,12 @@ class LinearTuning:
     steps: int = 40
     tolerance: float = 3e-3
     curvature: float = 0.1
+    # Which of the penalties on squares refits are under, counted from 0: the weakest for a squared error. A
+    # log-likelihood knows its own noise, and inputs of a spread of 1 rarely ask for more than a unit of
+    # log-odds each: that is a penalty of 1, without which classes that few rows tell apart entirely are told
+    # with far too much confidence.
+    ridge_squared: int = 0
+    ridge: int = 1
     # A network must score below this share of the best linear model's to be preferred to it.
     margin: float = 0.98
 
