@@ -305,6 +305,36 @@ def test_signs_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
     one_sentence(error, "Own", str(shape), "5 neurons")
 
 
+@pytest.mark.parametrize(
+    ("part", "gives"),
+    [
+        ("value", lambda loss, output, y: torch.ones(len(output), 2)),
+        ("value", lambda loss, output, y: 1.0),
+        ("slope", lambda loss, output, y: torch.ones(len(output))),
+        ("slope", lambda loss, output, y: output @ torch.ones(7, 7).double()),
+        ("scaled", lambda loss, output, y, J: J[:, 0]),
+        ("constant", lambda loss, y, share: torch.ones(9)),
+    ],
+)
+def test_a_users_loss_whose_shapes_do_not_fit_is_refused(part: str, gives: Any) -> None:
+    own = type("Own", (Huber,), {part: gives})()
+    for targets in (y, Y):
+        with pytest.raises(ParameterError) as error:
+            SparseMLPRegressor(10, 5, loss=own).fit(X, targets)
+        one_sentence(error, part, "Own", "shape")
+
+
+@pytest.mark.parametrize("method", ["init", "step"])
+def test_a_solver_that_gives_no_iterate_is_refused(method: str) -> None:
+    class Forgetful(Own):
+        pass
+
+    setattr(Forgetful, method, lambda self, *arguments: None)
+    with pytest.raises(ParameterError) as error:
+        SparseMLPRegressor(10, 5, solver=Forgetful()).fit(X, y)
+    one_sentence(error, f"Forgetful.{method}", "NoneType", "Iterate")
+
+
 def test_what_a_solver_needs_must_be_needs() -> None:
     with pytest.raises(ParameterError) as error:
         SparseMLPRegressor(10, 5, solver=Own(asked={"kind": "relu"})).fit(X, y)

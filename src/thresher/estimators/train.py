@@ -27,7 +27,7 @@ from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
-from thresher.objective.loss import Loss
+from thresher.objective.loss import Loss, refuse_misshapen
 from thresher.objective.present import FOR_A_COLUMN, only, telling_columns, very_wide
 from thresher.objective.ranks import Alone
 from thresher.objective.relu import Relu
@@ -47,6 +47,9 @@ ONE_THREAD_PASS = 2e8
 
 # Positions of weights are numbers of 64 bits.
 MOST_PLACES = 2**63 - 1
+
+# Rows on which a loss shows that it gives what is asked of it.
+FEW = 3
 
 # Numbers beyond these overflow in float32 when they meet others, and when they are squared and summed.
 LARGEST, LARGEST_SQUARED = 1e30, 1e15
@@ -171,6 +174,7 @@ def train(
     rows.ranks.together(lambda: _refuse_overflows(rows, settings, dtype))
     units = _units(rows, loss, settings, solver, room=budget > outputs)
     objective = _objective(rows, layout, loss, settings, units, dtype)
+    refuse_misshapen(loss, objective.data.targets[:FEW], outputs)
     problem: Relu | Linear = objective
     if solver.needs.kind == "linear":
         problem, solver = _linear(objective, settings), _completed(solver, layout, settings)

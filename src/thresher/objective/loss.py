@@ -6,6 +6,7 @@ Outputs, and targets that are numbers, have shape (rows, outputs); classes are c
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol
@@ -301,6 +302,32 @@ class CrossEntropy(Loss):
             raise DataError(
                 f"y holds {others[0]:.6g}, but the cross-entropy is for codes from 0 to {self.classes - 1}. "
                 "Encode the labels."
+            )
+
+
+def refuse_misshapen(loss: Loss, y: Tensor, outputs: int) -> None:  # y: (rows, targets)
+    """Refuse a loss whose parts do not have the shapes that are asked of them, naming the part."""
+    rows = len(y)
+    output, share = torch.zeros(rows, outputs, dtype=torch.float64), torch.full((rows,), 1 / max(1, rows))
+    asked: list[tuple[str, Callable[[], Any], tuple[int, ...]]] = [
+        ("value", lambda: loss.value(output, y), (rows,)),
+        ("slope", lambda: loss.slope(output, y), (rows, outputs)),
+        ("scaled", lambda: loss.scaled(output, y, output[:, :, None].clone()), (rows, outputs, 1)),
+        ("constant", lambda: loss.constant(y, share), (outputs,)),
+    ]
+    for part, call, shape in asked:
+        try:
+            came = call()
+        except (RuntimeError, TypeError, IndexError) as error:
+            raise ParameterError(
+                f"{part} of loss={loss!r} cannot work on outputs of shape {rows, outputs} and targets of "
+                f"shape {tuple(y.shape)}: {error}. Give a tensor of shape {shape}."
+            ) from error
+        if not isinstance(came, Tensor) or tuple(came.shape) != shape:
+            is_now = f"shape {tuple(came.shape)}" if isinstance(came, Tensor) else type(came).__name__
+            raise ParameterError(
+                f"{part} of loss={loss!r} gives {is_now}, but for outputs of shape {rows, outputs} it must "
+                f"give a tensor of shape {shape}."
             )
 
 

@@ -245,7 +245,7 @@ def run(
     refuse_misfit(solver, objective)
 
     def answer() -> Solution:
-        course = _Course(solver, solver.init(objective, budget, start))
+        course = _Course(solver, _checked(solver, "init", solver.init(objective, budget, start)))
         status: Status | None = None
         try:
             with journal().work("steps", course.save, course.load):
@@ -322,7 +322,7 @@ class _Course:
     def _advance(self) -> None:
         # Whoever saves states saves them between steps.
         with nullcontext() if self.saved is None else forgetting():
-            self.iterate = self.solver.step(self.iterate)
+            self.iterate = _checked(self.solver, "step", self.solver.step(self.iterate))
 
     def save(self) -> State:
         """Give what a run needs to go on."""
@@ -373,6 +373,16 @@ def _loaded_solution(state: State, objective: Any) -> Solution:
 def _under_way(iterate: Iterate) -> bool:
     """Say whether a solver that judges by scores is still searching: a candidate is not its answer yet."""
     return iterate.score is not None and iterate.status is None
+
+
+def _checked(solver: Solver, method: str, came: Any) -> Iterate:
+    """Refuse what is no iterate, naming who gave it."""
+    if not isinstance(came, Iterate):
+        raise ParameterError(
+            f"{type(solver).__name__}.{method} gave {type(came).__name__}, but a solver's {method} gives an "
+            "Iterate: return one, such as dataclasses.replace(iterate, w=w, loss=loss)."
+        )
+    return came
 
 
 def refuse_misfit(solver: Solver, objective: Any) -> None:
