@@ -110,8 +110,10 @@ class Large:
 
     def finished(self, best: Candidate) -> Fit:
         """Let go of neurons that are on for no row; the winner has seen all rows."""
-        fit = best.fit
-        used = compact(self.subset.whole.to(fit.point.w.values.dtype), fit.point)
+        fit, whole = best.fit, self.subset.whole
+        # The columns that were trained on have served: there is not room for two copies.
+        self.subset = Subset.of(whole, (None,) * len(whole.layout.widths))
+        used = compact(whole.to(fit.point.w.values.dtype), fit.point)
         point = used.drop(fit.point)
         left = without_idle(used.part, point)
         return Fit(used.lift(left), fit.value) if left.w.nonzeros < point.w.nonzeros else fit
