@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
+from copy import copy
 from dataclasses import replace
 
 import torch
@@ -156,7 +157,15 @@ class Large:
 
     def _compacted(self, point: Point) -> Point:
         """Go on among the inputs and neurons that a network uses, in float64; others are let go of."""
-        used = compact(self.subset.part.to(torch.float64), point)
+        part = self.subset.part.to(torch.float64)
+        limit = part.memory_limit
+        if self.kept:
+            # Beside so many weights there is no room for one more copy of the rows, of all columns or of some.
+            data = copy(part.data)
+            data.memory_limit = 0
+            part = replace(part, data=data, memory_limit=0)
+        used = compact(part, point)
+        used = replace(used, part=replace(used.part, memory_limit=limit))
         self.point = used.drop(point).to(torch.float64)
         self.subset = self.subset.then(used)
         give_back()
