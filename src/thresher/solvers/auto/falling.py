@@ -33,6 +33,9 @@ NEVER = 1e-30
 # Numbers that a gradient takes for each row: of every input, what was read and the columns in use; of every
 # neuron, what products through nonzeros give, its output and its delta.
 PER_INPUT, PER_NEURON = 2, 3
+# Bytes that a weight takes in training: its place, several times over, its value, Adam's moments, and what an
+# exchange makes of these.
+WEIGHT_BYTES = 200
 
 
 class Falling:
@@ -71,9 +74,13 @@ class Falling:
         # Short trainings exchange a few times as well.
         few = max(1, steps * tuning.moving // tuning.fewest)
         self.between = int(min(tuning.most_between, between, few))
-        self.most = max(budget, min(round(tuning.inflation * budget), objective.size // 2))
+        fitting = max(objective.memory_limit, tuning.small) // WEIGHT_BYTES
+        self.most = max(budget, min(round(tuning.inflation * budget), objective.size // 2, fitting))
         depth = objective.layout.layers - 1
-        rate = min(tuning.highest, depth * max(tuning.lowest, tuning.rate * math.sqrt(1000 / budget)))
+        # A fused output adds up all neurons: the more weights there are, the smaller each of them is.
+        self.crowded = objective.layout.fused and budget > tuning.crowded
+        lowest = 0.0 if self.crowded else tuning.lowest
+        rate = min(tuning.highest, depth * max(lowest, tuning.rate * math.sqrt(1000 / budget)))
         penalty = tuning.penalty_squared if objective.loss.quadratic else tuning.penalty
         self.schedule = AdamSchedule(
             self.passes,
@@ -89,7 +96,12 @@ class Falling:
 
     def start(self, seed: int) -> Point:
         """Draw a random sparse network."""
-        return scattered_start(self.objective, self.most, seed)
+        point, layout = scattered_start(self.objective, self.most, seed), self.objective.layout
+        if not self.crowded:
+            return point
+        values = point.w.values.clone()
+        values[layout.split(point.w.indices)[layout.layers - 2]] /= math.sqrt(layout.widths[-2])
+        return point.with_values(values)
 
     def run(
         self, point: Point, measure: Callable[[Point, int], float] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -113,8 +114,10 @@ class Large:
 
     def finished(self, best: Candidate) -> Fit:
         """Let go of neurons that are on for no row; the winner has seen all rows."""
-        fit = best.fit
-        used = compact(self.subset.whole.to(fit.point.w.values.dtype), fit.point)
+        fit, whole = best.fit, self.subset.whole
+        # The columns that were trained on have served: there is not room for two copies.
+        self.subset = Subset.of(whole, (None,) * len(whole.layout.widths))
+        used = compact(whole.to(fit.point.w.values.dtype), fit.point)
         point = used.drop(fit.point)
         left = without_idle(used.part, point)
         return Fit(used.lift(left), fit.value) if left.w.nonzeros < point.w.nonzeros else fit
@@ -183,7 +186,15 @@ class Large:
 
     def _compacted(self, point: Point) -> Point:
         """Go on among the inputs and neurons that a network uses, in float64; others are let go of."""
-        used = compact(self.subset.part.to(torch.float64), point)
+        part = self.subset.part.to(torch.float64)
+        limit = part.memory_limit
+        if self.kept:
+            # Beside so many weights there is no room for one more copy of the rows, of all columns or of some.
+            data = copy(part.data)
+            data.memory_limit = 0
+            part = replace(part, data=data, memory_limit=0)
+        used = compact(part, point)
+        used = replace(used, part=replace(used.part, memory_limit=limit))
         self.point = used.drop(point).to(torch.float64)
         self.subset = self.subset.then(used)
         give_back()

@@ -121,13 +121,16 @@ def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTun
     """Choose the inputs that tell most by themselves, as many as fit into the memory limit.
 
     With `few_neurons`, of one hidden layer only so many neurons are looked at as a budget can have in use.
-    Without, rows that are sparse keep all of their inputs, since they are never made dense.
+    Without, rows that are sparse keep all of their inputs, since they are never made dense, and so do rows of
+    which a narrower copy would not fit.
     """
     data, layout = objective.data, objective.layout
     inputs, hidden = layout.widths[0], layout.widths[1]
     fitting = objective.memory_limit // (8 * min(data.rows, tuning.rows))
     most = max(tuning.least, min(int(tuning.each * budget), fitting))
-    narrowed = inputs > most and (few_neurons or not data.sparse)
+    # A search by minibatches reads all rows, of which a copy has to fit.
+    copied = data.rows * most * data.dtype.itemsize <= objective.memory_limit
+    narrowed = inputs > most and (few_neurons or (copied and not data.sparse))
     features = largest(relevance(objective).float(), most) if narrowed else None
     if narrowed:
         # Chunks of all columns have been, and are not read again.

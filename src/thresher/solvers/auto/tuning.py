@@ -177,11 +177,16 @@ class FallingTuning:
     warm_up: float = 0.02
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-8
+    # Nonzeros beyond which a fused output begins at the size of its targets, and steps go on to fall with the
+    # budget. Planted (100, 10,000), eight passes: 28.5 dB of the rows trained on, 25.2 dB without.
+    crowded: int = 2000
     # The proximal step in units of Adam's at a budget of 200, for classes and for a squared error.
     penalty: float = 0.1
     penalty_squared: float = 0.005
-    # Weights held at first, in budgets, and at the end where Newton's method removes the rest.
+    # Weights held at first, in budgets, as far as the memory limit has room for them or this many bytes, and
+    # at the end where Newton's method removes the rest.
     inflation: float = 10.0
+    small: int = 2**23
     spare: float = 1.5
     # The share of the passes that is kept for Newton's method where its equations are solved by products.
     kept: float = 0.3
