@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from thresher.memory import give_back
+from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows, without_idle
@@ -152,7 +154,7 @@ class Large:
                 self.passes += passes * seen.data.amount / part.data.amount
                 yield Progress("penalty")
             point = narrow.lift(largest_within(narrow.part, trained, self.budget))
-            score = replace(held, alpha=0.0).value(point)
+            score = _at_best_size(held, point, tuning.sizes)
             if score > least:
                 break
             best, least = alpha, score
@@ -212,12 +214,13 @@ class Large:
         self, falling: Falling, among: Subset, point: Point
     ) -> Generator[Candidate | Progress, None, Point]:
         """Train by minibatches, and tell how far it is after every pass."""
+        left = falling.passes
         for trained, passes in falling.run(point):
-            self.passes += passes
+            self.passes, left = self.passes + passes, left - passes
             point = self.point = among.lift(trained)
             kept = point.w.nonzeros <= self.budget
             loss = falling.objective.value(trained) if kept else math.nan
-            yield Progress("training", self._lifted(Fit(point, loss)), kept)
+            yield Progress("training", self._lifted(Fit(point, loss)), kept, left)
         return point
 
     def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:
@@ -226,3 +229,17 @@ class Large:
         place = (number,)
         self.tried.append(Candidate("training", self._lifted(fit), alpha, fit.value * one, one, 1.0, place))
         return self.tried[-1]
+
+
+def _at_best_size(objective: Relu, point: Point, sizes: tuple[float, ...]) -> float:
+    """Give the mean loss of a network whose outputs are multiplied by what suits them best.
+
+    The stronger a penalty, the smaller the outputs it leaves; that alone is not to decide between penalties.
+    """
+    running, loss = objective.run(point), objective.loss
+
+    def each(batch: Batch) -> tuple[Tensor, ...]:
+        output = running.forward(batch.X).output
+        return tuple(loss.value(size * output, batch.y) @ batch.share.double() for size in sizes)
+
+    return float(min(objective.data.total(each, max(objective.layout.widths[1:]))))

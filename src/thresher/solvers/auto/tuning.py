@@ -229,6 +229,8 @@ class FallingTuning:
     stronger: tuple[float, ...] = (3000.0, 300.0, 30.0, 1.0)
     chooses: float = 0.2
     chooses_exchanges: int = 10
+    # What outputs are multiplied by to find the size that suits rows held out best.
+    sizes: tuple[float, ...] = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
     # takes all rows, so that the answer depends neither on their order nor on repeats.
     few_rows: int = 32
