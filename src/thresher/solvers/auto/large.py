@@ -166,7 +166,9 @@ class Large:
         """Train under a budget that falls to `last`."""
         objective, tuning = self.part, self.tuning.falling
         whole = objective.loss.quadratic or known is not None
-        width = objective.size if whole else tuning.width(self.budget, objective.layout.widths[-1])
+        # Where inputs outnumber rows most weights are direct ones, and neurons only take time.
+        outputs = 1 if self._wide else objective.layout.widths[-1]
+        width = objective.size if whole else tuning.width(self.budget, outputs)
         narrow = fewer_neurons(objective, width)
         tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
         falling = self._falling(narrow.part, last, tuning)

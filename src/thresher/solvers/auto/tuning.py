@@ -284,6 +284,10 @@ class SubsetTuning:
     # Neurons that small problems are searched with: for each nonzero of the budget, and at least.
     neurons_each: float = 2.0
     neurons: int = 64
+    # Neurons that are trained by minibatches: for each nonzero of the budget, as many as a training holds
+    # weights at first; and the bytes that each takes, three numbers for 1,024 rows, in half of the limit.
+    neurons_trained: float = 10.0
+    neuron_bytes: int = 2 * 4 * 3 * 1024
 
 
 @dataclass(frozen=True)
