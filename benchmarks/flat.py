@@ -3,9 +3,10 @@
     python benchmarks/flat.py                    the table
     python benchmarks/flat.py --figure FOLDER    and flat.png, flat.svg there
 
-The rows are the same all the time, texts of 50 words out of a million by Zipf's law, hashed to more and more
-columns; the last fit has a million columns and 100,000 neurons. Two classes, told apart by twenty words. Beside
-it stands what a dense network needs that Adam trains: weights, gradients and two moments, four bytes each.
+The rows are the same all the time, texts of 50 words out of a million by Zipf's law, hashed to more and
+more columns; the last fit has a million columns and 100,000 neurons. Two classes are told apart by twenty
+words. Beside it stands what a dense network needs that Adam trains: weights, gradients and two moments, four
+bytes each.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def measure(options: Options) -> list[Measurement]:
     peaks = {size: peak_of(*size) for size in SIZES}
     detail = {f"{columns:,} x {hidden:,}": peak for (columns, hidden), peak in peaks.items()}
     rows = [
-        Measurement(f"peak memory beyond the data, {columns:,} columns x {hidden:,} neurons", peak, None, "MB")
+        Measurement(
+            f"peak memory beyond the data, {columns:,} columns x {hidden:,} neurons", peak, None, "MB"
+        )
         for (columns, hidden), peak in peaks.items()
     ]
     first = peaks[SIZES[0]]

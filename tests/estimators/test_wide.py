@@ -44,7 +44,7 @@ def fitted() -> tuple[SparseMLPClassifier, scipy.sparse.csr_array, np.ndarray]:
 
 
 def test_planted_columns_among_a_billion_are_found_and_named(fitted: Any) -> None:
-    model, X, y = fitted
+    model, *_ = fitted
     X_new, y_new = problem(seed=1)
     assert model.score(X_new, y_new) > 0.97
     used = model.get_support(indices=True)
@@ -127,7 +127,9 @@ def test_thresholding_never_makes_sparse_rows_dense(
     made: list[tuple[int, ...]] = []
     for kind in (scipy.sparse.csr_array, scipy.sparse.csc_array, scipy.sparse.coo_array):
         was = kind.toarray
-        monkeypatch.setattr(kind, "toarray", lambda self, *a, was=was: made.append(self.shape) or was(self, *a))
+        monkeypatch.setattr(
+            kind, "toarray", lambda self, *a, was=was: made.append(self.shape) or was(self, *a)
+        )
     model = SparseMLPRegressor(
         budget=40, **{"hidden": 6, "max_iter": 3, "solver": "paper", "memory_limit": "1MB", **settings}
     )

@@ -41,9 +41,7 @@ class Units:
     centred: bool
 
 
-def to_layers(
-    point: Point, layout: Layout, units: Units
-) -> tuple[tuple[Layer, ...], Weights | None]:
+def to_layers(point: Point, layout: Layout, units: Units) -> tuple[tuple[Layer, ...], Weights | None]:
     """Turn a point into layers that take raw inputs and give raw outputs, and the direct connections."""
     parts = [_matrix(point, layout, block) for block in range(layout.blocks)]
     last = layout.layers - 1

@@ -152,8 +152,10 @@ class Large:
             falling = self._falling(narrow.part, self.budget, few, tuning.chooses)
             for trained, passes in falling.run(falling.start(self.seed)):
                 self.passes += passes * seen.data.amount / part.data.amount
+                self.point = narrow.lift(trained)
                 yield Progress("penalty")
-            point = narrow.lift(largest_within(narrow.part, trained, self.budget))
+            assert self.point is not None
+            point = largest_within(seen, self.point, self.budget)
             score = _at_best_size(held, point, tuning.sizes)
             if score > least:
                 break

@@ -177,9 +177,7 @@ def _places(
     return drawn // max(1, len(usable)), usable[drawn % max(1, len(usable))]
 
 
-def _scattered(
-    layout: Layout, block: int, count: int, random: np.random.Generator
-) -> tuple[Tensor, Tensor]:
+def _scattered(layout: Layout, block: int, count: int, random: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Draw random places of a layer, and weights."""
     neurons, places = layout.shapes[block]
     return _drawn(layout, block, *_places(neurons, np.arange(places), count, random), random)
