@@ -79,7 +79,8 @@ class Large:
         if known is None and (exact := (yield from self._explained())) is not None:
             return exact
         yield from self._linear()
-        if known is None and self.alpha is None and not self.incremental and self._wide:
+        compares = known is None and self.alpha is None and not self.incremental and self._wide
+        if compares and self.tuning.falling.chooses * self.limit >= 1:
             self.alpha = yield from self._penalty()
         quadratic, layout, tuning = self.part.loss.quadratic, self.part.layout, self.tuning
         wide = min(self.part.size, round(tuning.falling.spare * self.budget))
@@ -138,15 +139,17 @@ class Large:
     def _wide(self) -> bool:
         """Whether there are more inputs than rows, so that the penalty decides more than the support does."""
         data = self.subset.part.data
-        return max(data.columns, self.tuning.judge.fewest) > data.rows
+        return self.tuning.judge.fewest <= data.rows < data.columns
 
     def _penalty(self) -> Generator[Progress, None, float]:
         """Choose the penalty by short trainings on some rows, scored on others; the strongest comes first."""
         part, tuning = self.part, self.tuning.falling
         unseen = parted(part, self.seed, self.tuning.judge) == 0
+        usual, best, least = part.alpha * part.data.amount, math.nan, math.inf
+        if unseen.all() or not unseen.any():
+            return usual
         seen, held = (part.on(part.data.take(np.flatnonzero(rows))) for rows in (~unseen, unseen))
         few = replace(tuning, exchanges=tuning.chooses_exchanges, fewest=tuning.chooses_exchanges)
-        usual, best, least = part.alpha * part.data.amount, math.nan, math.inf
         for alpha in (usual * times for times in tuning.stronger):
             narrow = fewer_neurons(under(seen, alpha), tuning.neurons)
             falling = self._falling(narrow.part, self.budget, few, tuning.chooses)
