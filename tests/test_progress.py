@@ -71,3 +71,22 @@ def test_the_bar_is_cleared_when_a_fit_fails(monkeypatch: pytest.MonkeyPatch) ->
         raise RuntimeError("no more")
     # The cursor is shown again.
     assert "\x1b[?25h" in screen.getvalue()
+
+
+def test_the_time_left_is_what_the_pace_of_a_phase_promises(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with Progress(100, shown=True) as bar:
+        for left in (50, 49, 48, 47):
+            bar.update({**record(100 - left), "way": "training", "left": left})
+            now += 20.0
+        bar.update({**record(54), "way": "other"})
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition("1.25")[2] for line in lines] == [
+        ", about 16 min of training left",
+        ", about 16 min of training left",
+        ", about 16 min of training left",
+        "",
+    ]

@@ -75,22 +75,39 @@ class Progress(Display):
         super().__init__(shown)
         self.total = total
         self._task: Any = None
+        # When the phase that is running was heard of first, and the passes that it had left then.
+        self._phase: tuple[str, float, float] | None = None
 
     def _drawing(self) -> Any:
         from rich.progress import TextColumn, TimeElapsedColumn
 
-        passes = TextColumn("{task.completed:.0f}/{task.total:.0f} passes, loss {task.fields[loss]:.4g}")
-        drawn = bar(passes, TimeElapsedColumn())
-        self._task = drawn.add_task("fitting", total=self.total, loss=float("nan"))
+        told = "{task.completed:.0f}/{task.total:.0f} passes, loss {task.fields[loss]:.4g}{task.fields[left]}"
+        drawn = bar(TextColumn(told), TimeElapsedColumn())
+        self._task = drawn.add_task("fitting", total=self.total, loss=float("nan"), left="")
         return drawn
 
     def update(self, record: dict[str, Any]) -> None:
         """Show one record of the history."""
+        left = self._time_left(record)
         if self._drawn is not None:
-            self._drawn.update(self._task, completed=record["passes"], loss=record["loss"])
+            self._drawn.update(self._task, completed=record["passes"], loss=record["loss"], left=left)
         elif self._due(SECONDS_BETWEEN_LINES):
             print(
-                f"fitting: {record['passes']:.0f}/{self.total} passes, loss {record['loss']:.4g}",
+                f"fitting: {record['passes']:.0f}/{self.total} passes, loss {record['loss']:.4g}{left}",
                 file=sys.stderr,
                 flush=True,
             )
+
+    def _time_left(self, record: dict[str, Any]) -> str:
+        """Say how long a phase that knows its passes will still take, at the pace it has had so far."""
+        if "left" not in record:
+            self._phase = None
+            return ""
+        left, way, now = record["left"], record["way"], time.monotonic()
+        if self._phase is None or self._phase[0] != way or left >= self._phase[2]:
+            self._phase = way, now, left
+            return ""
+        _, began, planned = self._phase
+        seconds = left * (now - began) / (planned - left)
+        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+        return f", about {told} of {way} left"

@@ -8,6 +8,8 @@ import sys
 import tracemalloc
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ import pytest
 from scipy import sparse
 
 from thresher.errors import DataError, ParameterError
-from thresher.network import Layer, Network, forward
+from thresher.network import Layer, Network, description, forward
 
 CONTAINERS = {
     "list": lambda X: X.tolist(),
@@ -588,3 +590,28 @@ def test_prediction_needs_neither_torch_nor_scikit_learn():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "6.0"), done.stderr
+
+
+def test_a_network_of_very_many_inputs_answers_as_one_of_those_it_reads(tmp_path: Path) -> None:
+    narrow = random_network((6, 4, 3), 1, direct=0.5)
+    columns, inputs = np.array([5, 70, 10**6, 10**8, 10**10, 10**11]), 10**12
+
+    def among(weights: Any) -> Any:
+        entries = weights.tocoo()
+        parts = entries.data, (columns[entries.row], entries.col)
+        return sparse.coo_array(parts, shape=(inputs, weights.shape[1]))
+
+    first, *others = narrow.layers
+    wide = Network((Layer(among(first.weights), first.bias), *others), direct=among(narrow.direct))
+    X = sparse.random_array((30, 6), density=0.6, format="csr", rng=np.random.default_rng(0))
+    rows = sparse.csr_array((X.data, columns[X.indices], X.indptr), shape=(30, inputs))
+    assert np.array_equal(wide.forward(rows), narrow.forward(X))
+    assert np.array_equal(wide.inputs_used(), columns[narrow.support()])
+    assert wide.formula() == narrow.formula([f"x{column}" for column in columns])
+    assert (wide.nonzeros, wide.live_neurons) == (narrow.nonzeros, narrow.live_neurons)
+    wide.save(tmp_path / "wide.thresher")
+    assert Network.load(tmp_path / "wide.thresher").equals(wide)
+    told, known = (description.summary(one, data) for one, data in ((wide, rows), (narrow, X)))
+    assert [one["column"] for one in told["inputs"]] == [columns[one["column"]] for one in known["inputs"]]
+    for key in ("importance", "direction"):
+        assert [one[key] for one in told["inputs"]] == [one[key] for one in known["inputs"]]

@@ -221,7 +221,7 @@ def layout_of(inputs: int, outputs: int, settings: Settings, solver: Solver) -> 
 def _columns(
     rows: Rows, outputs: int, loss: Loss, settings: Settings, most: float, start: Network | None
 ) -> np.ndarray:
-    """Choose the columns of very wide rows that are worth a place: those that tell most, and `start`'s."""
+    """Choose the columns of very wide rows that get a place: those that tell most, and those of `start`."""
     y = torch.tensor(rows.y)
     weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
     share = torch.from_numpy(weight / weight.sum())
@@ -233,7 +233,7 @@ def _columns(
         # Targets may be of any size, and all of them count.
         slope /= np.maximum(np.abs(slope).max(0), 1e-300)
     columns = telling_columns(rows.X, slope, share.numpy(), most, settings.memory_limit)
-    known = [] if start is None else start.inputs_used()
+    known = np.zeros(0, dtype=np.int64) if start is None else start.inputs_used()
     # Where rows hold nothing there is a column all the same.
     return np.union1d(columns if len(columns) else [0], known).astype(np.int64)
 

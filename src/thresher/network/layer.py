@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +15,7 @@ from thresher.errors import ParameterError
 # 8 MB here and 8 GB for a billion hashed features, of which a network reads a few hundred.
 MOST_BY_INPUT = 2**20
 
-Weights = sparse.csr_array | sparse.csc_array
+Weights: TypeAlias = "sparse.csr_array | sparse.csc_array"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -84,7 +84,7 @@ def _rows_of(X: scipy.sparse.csr_array, entries: np.ndarray) -> np.ndarray:
 
 
 def _ranges(indices: np.ndarray, size: int) -> Iterator[np.ndarray]:
-    """Give the nonzeros of one range of columns after another, about `size` of them or those of one column."""
+    """Give the nonzeros of one range of columns after another, about `size` or those of one column."""
     count = -(-len(indices) // max(1, size))
     sample = np.sort(indices[:: max(1, len(indices) // SAMPLE)])
     ends = np.unique(sample[len(sample) * np.arange(1, count) // count]) if len(sample) else sample

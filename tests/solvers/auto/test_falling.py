@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -70,3 +72,24 @@ def test_a_cut_is_within_the_budget_with_the_biases_it_brings_along(case: Networ
     assert cut.w.nonzeros <= budget
     kept = chosen_within(objective, point.w.indices, usefulness, budget)
     assert torch.isin(point.w.indices[kept], cut.w.indices).all()
+
+
+@relu_cases
+def test_screening_looks_at_a_share_of_the_blocks_of_every_layer(case: NetworkCase) -> None:
+    objective = replace(case.objective(count=64, dtype=torch.float32), memory_limit=64)
+    falling = Falling(objective, 5, 6, 8, 0, replace(TUNING, screen=0.3))
+    looked: dict[range, set[int]] = {}
+
+    def some(blocks: range) -> list[int]:
+        looked[blocks] = set(falling._some(blocks))
+        return sorted(looked[blocks])
+
+    objective.largest_gradients(falling.start(0), falling._tried(), 5, some)
+    assert looked
+    for blocks, chosen in looked.items():
+        assert chosen <= set(blocks)
+        assert len(chosen) == min(len(blocks), max(1, round(0.3 * len(blocks))))
+    # In time all are looked at, and without a share all at once.
+    blocks = range(0, 40, 4)
+    assert set().union(*(falling._some(blocks) for _ in range(100))) == set(blocks)
+    assert list(Falling(objective, 5, 6, 8, 0, TUNING)._some(blocks)) == list(blocks)

@@ -221,7 +221,8 @@ class Search:
             else:
                 self.cut = of.cut
                 fit = found.fit or Fit(self._empty, math.nan)
-                yield self._iterate(fit.point, fit.value, found.way, kept=found.kept)
+                told = {} if found.left is None else {"left": found.left}
+                yield self._iterate(fit.point, fit.value, found.way, kept=found.kept, **told)
 
     def _answer(self, best: Candidate, fit: Fit) -> Iterate:
         """Say what was chosen, and what else was tried."""

@@ -77,11 +77,14 @@ class Progress:
         What is being trained, where that can be shown.
     kept : bool
         Whether it is within the budget.
+    left : float, optional
+        Passes that it will still take, where that is known.
     """
 
     way: str
     fit: Fit | None = None
     kept: bool = False
+    left: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from thresher.memory import give_back
+from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows, without_idle
@@ -80,7 +82,8 @@ class Large:
         if known is None and (exact := (yield from self._explained())) is not None:
             return exact
         yield from self._linear()
-        if known is None and self.alpha is None and not self.incremental and self._wide:
+        compares = known is None and self.alpha is None and not self.incremental and self._wide
+        if compares and self.tuning.falling.chooses * self.limit >= 1:
             self.alpha = yield from self._penalty()
         quadratic, layout, tuning = self.part.loss.quadratic, self.part.layout, self.tuning
         wide = min(self.part.size, round(tuning.falling.spare * self.budget))
@@ -149,23 +152,27 @@ class Large:
     def _wide(self) -> bool:
         """Whether there are more inputs than rows, so that the penalty decides more than the support does."""
         data = self.subset.part.data
-        return max(data.columns, self.tuning.judge.fewest) > data.rows
+        return self.tuning.judge.fewest <= data.rows < data.columns
 
     def _penalty(self) -> Generator[Progress, None, float]:
         """Choose the penalty by short trainings on some rows, scored on others; the strongest comes first."""
         part, tuning = self.part, self.tuning.falling
         unseen = parted(part, self.seed, self.tuning.judge) == 0
+        usual, best, least = part.alpha * part.data.amount, math.nan, math.inf
+        if unseen.all() or not unseen.any():
+            return usual
         seen, held = (part.on(part.data.take(np.flatnonzero(rows))) for rows in (~unseen, unseen))
         few = replace(tuning, exchanges=tuning.chooses_exchanges, fewest=tuning.chooses_exchanges)
-        usual, best, least = part.alpha * part.data.amount, math.nan, math.inf
         for alpha in (usual * times for times in tuning.stronger):
             narrow = fewer_neurons(under(seen, alpha), tuning.neurons)
             falling = self._falling(narrow.part, self.budget, few, tuning.chooses)
             for trained, _, passes in falling.run(falling.start(self.seed)):
                 self.passes += passes * seen.data.amount / part.data.amount
+                self.point = narrow.lift(trained)
                 yield Progress("penalty")
-            point = narrow.lift(largest_within(narrow.part, trained, self.budget))
-            score = replace(held, alpha=0.0).value(point)
+            assert self.point is not None
+            point = largest_within(seen, self.point, self.budget)
+            score = _at_best_size(held, point, tuning.sizes)
             if score > least:
                 break
             best, least = alpha, score
@@ -177,7 +184,9 @@ class Large:
         """Train under a budget that falls to `last`."""
         objective, tuning = self.part, self.tuning.falling
         whole = objective.loss.quadratic or known is not None
-        width = objective.size if whole else tuning.width(self.budget, objective.layout.widths[-1])
+        # Where inputs outnumber rows most weights are direct ones, and neurons only take time.
+        outputs = 1 if self._wide else objective.layout.widths[-1]
+        width = objective.size if whole else tuning.width(self.budget, outputs)
         narrow = fewer_neurons(objective, width)
         tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
         falling = self._falling(narrow.part, last, tuning)
@@ -237,10 +246,12 @@ class Large:
         def measure(trained: Point, number: int) -> float:
             return falling.objective.value(trained) if trained.w.nonzeros <= self.budget else math.nan
 
+        left = falling.passes
         for trained, loss, passes in falling.run(point, measure):
-            self.passes += passes
+            self.passes, left = self.passes + passes, left - passes
             point = self.point = among.lift(trained)
-            yield Progress("training", self._lifted(Fit(point, loss)), point.w.nonzeros <= self.budget)
+            kept = point.w.nonzeros <= self.budget
+            yield Progress("training", self._lifted(Fit(point, loss)), kept, left)
         return point
 
     def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:
@@ -249,3 +260,17 @@ class Large:
         place = (number,)
         self.tried.append(Candidate("training", self._lifted(fit), alpha, fit.value * one, one, 1.0, place))
         return self.tried[-1]
+
+
+def _at_best_size(objective: Relu, point: Point, sizes: tuple[float, ...]) -> float:
+    """Give the mean loss of a network whose outputs are multiplied by what suits them best.
+
+    The stronger a penalty, the smaller the outputs it leaves; that alone is not to decide between penalties.
+    """
+    running, loss = objective.run(point), objective.loss
+
+    def each(batch: Batch) -> tuple[Tensor, ...]:
+        output = running.forward(batch.X).output
+        return tuple(loss.value(size * output, batch.y) @ batch.share.double() for size in sizes)
+
+    return float(min(objective.data.total(each, max(objective.layout.widths[1:]))))

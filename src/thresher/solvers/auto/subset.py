@@ -121,8 +121,9 @@ def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTun
     """Choose the inputs that tell most by themselves, as many as fit into the memory limit.
 
     With `few_neurons`, of one hidden layer only so many neurons are looked at as a budget can have in use.
-    Without, rows that are sparse keep all of their inputs, since they are never made dense, and so do rows of
-    which a narrower copy would not fit.
+    Without, there are no more than begin with a weight, or than fit into the memory limit with the rows they
+    run on; and rows that are sparse keep all of their inputs, since they are never made dense, and so do rows
+    of which a narrower copy would not fit.
     """
     data, layout = objective.data, objective.layout
     inputs, hidden = layout.widths[0], layout.widths[1]
@@ -136,7 +137,9 @@ def subset_of(objective: Relu, budget: int, few_neurons: bool, tuning: SubsetTun
         # Chunks of all columns have been, and are not read again.
         give_back()
     needed = max(tuning.neurons, int(tuning.neurons_each * budget))
-    neurons = torch.arange(needed) if few_neurons and layout.layers == 2 and hidden > needed else None
+    if not few_neurons:
+        needed = max(int(tuning.neurons_trained * budget), objective.memory_limit // tuning.neuron_bytes)
+    neurons = torch.arange(needed) if layout.layers == 2 and hidden > needed else None
     return Subset.of(objective, (features, neurons, *(None for _ in layout.widths[2:])))
 
 

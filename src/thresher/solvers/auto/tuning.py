@@ -236,6 +236,8 @@ class FallingTuning:
     stronger: tuple[float, ...] = (3000.0, 300.0, 30.0, 1.0)
     chooses: float = 0.2
     chooses_exchanges: int = 10
+    # What outputs are multiplied by to find the size that suits rows held out best.
+    sizes: tuple[float, ...] = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
     # takes all rows, so that the answer depends neither on their order nor on repeats.
     few_rows: int = 32
@@ -295,6 +297,10 @@ class SubsetTuning:
     # Neurons that small problems are searched with: for each nonzero of the budget, and at least.
     neurons_each: float = 2.0
     neurons: int = 64
+    # Neurons that are trained by minibatches: for each nonzero of the budget, as many as a training holds
+    # weights at first; and the bytes that each takes, three numbers for 1,024 rows, in half of the limit.
+    neurons_trained: float = 10.0
+    neuron_bytes: int = 2 * 4 * 3 * 1024
 
 
 @dataclass(frozen=True)

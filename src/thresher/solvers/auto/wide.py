@@ -24,17 +24,18 @@ def random_start(objective: Relu, count: int, seed: int, tuning: WideTuning) -> 
 
 
 def scattered_start(objective: Relu, count: int, seed: int) -> Point:
-    """Draw a network of `count` weights at random places, of inputs that are not always zero."""
+    """Draw a network of `count` weights at random places, of inputs that are not always zero.
+
+    Where these outnumber the weights, those that tell more by themselves are drawn more often: what they tell
+    together is only seen by neurons that read several of them.
+    """
     layout, random = objective.layout, np.random.default_rng([seed, 4])
     usable = _usable(objective)
-    shares = spread_evenly(layout, count)
-    return _joined(
-        objective,
-        [
-            _scattered(layout, block, share, usable if block == 0 else None, random)
-            for block, share in enumerate(shares)
-        ],
-    )
+    first, *others = spread_evenly(layout, count)
+    draw = _telling if first < len(usable) else _anywhere
+    parts = [_drawn(layout, 0, *draw(objective, usable, first, random), random)]
+    parts += [_scattered(layout, block, share, random) for block, share in enumerate(others, 1)]
+    return _joined(objective, parts)
 
 
 def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
@@ -150,17 +151,44 @@ def _kinked(
     return parts
 
 
-def _scattered(
-    layout: Layout, block: int, count: int, usable: np.ndarray | None, random: np.random.Generator
-) -> tuple[Tensor, Tensor]:
-    """Draw random places of a layer, with weights that keep the size of what passes through."""
+def _anywhere(
+    objective: Relu, usable: np.ndarray, count: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw places of the first layer, each as likely as any other."""
+    return _places(objective.layout.shapes[0][0], usable, count, random)
+
+
+def _telling(
+    objective: Relu, usable: np.ndarray, count: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw places of the first layer, the likelier the more an input tells by itself."""
+    scores = relevance(objective).numpy()
+    scores = np.append(scores, scores.mean())[usable]
+    neuron = random.integers(0, objective.layout.shapes[0][0], count)
+    feature = random.choice(len(usable), count, p=scores / scores.sum())
+    drawn = np.unique(neuron * len(usable) + feature)
+    return drawn // len(usable), usable[drawn % len(usable)]
+
+
+def _places(
+    neurons: int, usable: np.ndarray, count: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    drawn = np.sort(distinct(random, neurons * len(usable), min(count, neurons * len(usable))))
+    return drawn // max(1, len(usable)), usable[drawn % max(1, len(usable))]
+
+
+def _scattered(layout: Layout, block: int, count: int, random: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """Draw random places of a layer, and weights."""
     neurons, places = layout.shapes[block]
-    usable = np.arange(places) if usable is None else usable
-    count = min(count, neurons * len(usable))
-    drawn = np.sort(distinct(random, neurons * len(usable), count))
-    neuron, feature = drawn // max(1, len(usable)), usable[drawn % max(1, len(usable))]
-    fan = np.bincount(neuron, minlength=neurons)[neuron]
-    values = random.standard_normal(count) * np.sqrt(2 / np.maximum(1, fan))
+    return _drawn(layout, block, *_places(neurons, np.arange(places), count, random), random)
+
+
+def _drawn(
+    layout: Layout, block: int, neuron: np.ndarray, feature: np.ndarray, random: np.random.Generator
+) -> tuple[Tensor, Tensor]:
+    """Draw weights at some places of a layer that keep the size of what passes through."""
+    fan = np.bincount(neuron, minlength=layout.shapes[block][0])[neuron]
+    values = random.standard_normal(len(neuron)) * np.sqrt(2 / np.maximum(1, fan))
     values[feature == layout.inputs[block]] = 0
     return layout.position(block, torch.from_numpy(neuron), torch.from_numpy(feature)), torch.from_numpy(
         values
