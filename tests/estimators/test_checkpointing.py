@@ -130,10 +130,10 @@ SMALL = {"budget": 12, "hidden": 4}
 PAPER = {**SMALL, "solver": "paper", "batch_size": 80, "update_gates_every": 2}
 CLASSES = {"budget": 100, "hidden": (20, 10)}
 CASES = (
-    case("a committee and its student", noisy_network, **SMALL, max_iter=40),
+    case("a committee and its student", noisy_network, **SMALL, max_iter=15),
     case("few rows, on folds", lambda: tuple(part[:60] for part in diabetes()), **SMALL),
-    case("recovery", network, budget=9, hidden=3, bias=False, max_iter=60),
-    case("recovery that fails", network, budget=5, hidden=2, bias=False, max_iter=60),
+    case("recovery", network, budget=9, hidden=3, bias=False, max_iter=30),
+    case("recovery that fails", network, budget=5, hidden=2, bias=False, max_iter=30),
     case("classes and layers", digits, SparseMLPClassifier, **CLASSES),
     case("early stopping", digits, SparseMLPClassifier, **CLASSES, early_stopping=True, n_iter_no_change=5),
     case("sparse rows", sparse_digits, SparseMLPClassifier, **CLASSES, memory_limit="100KB"),
@@ -145,7 +145,9 @@ CASES = (
     case("an own solver", diabetes, **SMALL, solver=Descent()),
     case("an own solver that saves", diabetes, **SMALL, solver=Saved()),
     case("a path of budgets", diabetes, SparseMLPRegressorCV, budgets=[2, 6], hidden=2, cv=2, max_iter=3),
-    case("a path for classes", digits, SparseMLPClassifierCV, budgets=[20, 40], hidden=4, cv=2, max_iter=1),
+    case(
+        "a path for classes", digits, SparseMLPClassifierCV, budgets=[60, 99], hidden=(8, 6), cv=2, max_iter=1
+    ),
 )
 
 
