@@ -25,7 +25,7 @@ import scipy.sparse
 
 from thresher import SparseMLPClassifier
 
-ROWS, COLUMNS, CLASSES = 20_000, 100, 4
+ROWS, COLUMNS, CLASSES = 3_000, 100, 4
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}; all by default")
     parser.add_argument("--kills", type=int, default=20, help="for each kind (default 20)")
-    parser.add_argument("--every", default="200", help="steps or time between checkpoints (default 200)")
+    parser.add_argument("--every", default="20", help="steps or time between checkpoints (default 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--fit", metavar="PATH", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -78,7 +78,7 @@ def fitted(kind: str, path: str | None, every: str | int) -> str:
         (60, 20),
         max_iter=12,
         random_state=0,
-        memory_limit="4MB",
+        memory_limit="500KB",
         checkpoint=path,
         checkpoint_every=every,
     ).fit(KINDS[kind](X), y)

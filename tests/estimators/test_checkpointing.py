@@ -401,7 +401,7 @@ KILLED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from test_checkpointing import CASES, digest
-print(digest(CASES[4].fitted(checkpoint=sys.argv[2], checkpoint_every=2)))
+print(digest(CASES[4].fitted(checkpoint=sys.argv[2], checkpoint_every=5)))
 """
 
 
