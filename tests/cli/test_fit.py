@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 from thresher import Network
 from thresher.cli.app import app
 from thresher.cli.live import LiveTable
+from thresher.solvers.loop import Iterate
 
 QUICK = ("--budget", "6", "--hidden", "2")
 PRICE = ("--target", "price", "--ignore", "dear", *QUICK)
@@ -179,6 +180,54 @@ def test_an_interrupted_fit_writes_nothing(
     result = invoke(houses, "--target", "price", *QUICK, "--out", tmp_path / "m.thresher")
     assert result.exit_code == 130
     assert "Interrupted" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["houses.csv"]
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(
+    houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from thresher.solvers.auto import Auto
+
+    kept, out, whole = tmp_path / "fit.checkpoint", tmp_path / "one.thresher", tmp_path / "whole.thresher"
+    command = (houses, *PRICE, "--no-compare", "--quiet", "--out")
+    assert invoke(*command, whole).exit_code == 0
+    options = ("--checkpoint", kept, "--checkpoint-every", "1")
+    step, steps = Auto.step, [0]
+
+    def interrupted(self: Auto, iterate: Iterate) -> Iterate:
+        steps[0] += 1
+        if steps[0] == 9:
+            raise KeyboardInterrupt
+        return step(self, iterate)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Auto, "step", interrupted)
+        patch.setattr("sys.argv", ["thresher", "fit", *map(str, (*command, out, *options))])
+        result = invoke(*command, out, *options)
+    assert result.exit_code == 130
+    assert "Go on from the checkpoint with:\n  thresher fit " in result.stderr
+    assert f"--checkpoint {kept} --checkpoint-every 1" in result.stderr
+    assert kept.exists()
+    assert not out.exists()
+    # Another fit than the one that was interrupted is refused.
+    other = invoke(*command, out, *options, "--seed", "1")
+    assert (other.exit_code, out.exists()) == (2, False)
+    assert (
+        "is the checkpoint of another fit, which is not finished: random_state was 0 and is 1" in other.stderr
+    )
+    assert invoke(*command, out, *options).exit_code == 0
+    assert out.read_bytes() == whole.read_bytes()
+    assert not kept.exists()
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused(houses: Path, tmp_path: Path) -> None:
+    options = ("--out", tmp_path / "m.thresher", "--checkpoint")
+    missing = invoke(houses, *PRICE, *options, tmp_path / "none" / "fit.checkpoint")
+    assert missing.exit_code == 2
+    assert "cannot be written" in missing.stderr
+    late = invoke(houses, *PRICE, *options, tmp_path / "fit.checkpoint", "--checkpoint-every", "late")
+    assert late.exit_code == 2
+    assert "checkpoint_every='late', but it must be a time such as '5min'" in late.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["houses.csv"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -90,15 +91,16 @@ def fingerprint(values: Any) -> str:
     if isinstance(values, (list, tuple)):
         found.update(" ".join(fingerprint(one) for one in values).encode())
         return f"{len(values)} arrays {found.hexdigest()}"
-    parts = [values]
-    if scipy.sparse.issparse(values):
-        rows = values.tocsr()
-        parts = [rows.indptr, rows.indices, rows.data]
-    for part in parts:
-        step = max(1, CHUNK // max(1, part[:1].size))
-        for start in range(0, len(part), step):
-            some = np.asarray(part[start : start + step])
-            text = some.dtype.kind in "OUS"
-            found.update(repr(some.tolist()).encode() if text else np.ascontiguousarray(some).tobytes())
+    rows = values.shape[0]
+    numbers = getattr(values, "nnz", math.prod(values.shape))
+    step = max(1, CHUNK * rows // max(1, numbers))
+    for start in range(0, rows, step):
+        some = values[start : start + step]
+        written = (
+            [some.indptr, some.indices, some.data] if scipy.sparse.issparse(some) else [np.asarray(some)]
+        )
+        for part in written:
+            text = part.dtype.kind in "OUS"
+            found.update(repr(part.tolist()).encode() if text else np.ascontiguousarray(part).tobytes())
     shape = " x ".join(f"{length:,}" for length in values.shape)
     return f"{shape} {values.dtype} {found.hexdigest()}"

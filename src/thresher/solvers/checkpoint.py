@@ -19,8 +19,10 @@ from thresher.solvers.journal import Journal, State, T, using
 
 # Answers are kept of work that took this share of the time between two checkpoints; the rest is done again.
 WORTH = 0.02
-# What an identity may be long to be shown.
+# A value of an identity that is longer than this is not shown.
 SHOWN = 60
+# What made up states lead to when they are put back.
+STRANGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +224,7 @@ class Checkpoint(Journal):
         """Refuse states that are not what their names promise."""
         try:
             yield
-        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        except STRANGE as error:
             raise self._strange() from error
 
     def _strange(self) -> CheckpointError:

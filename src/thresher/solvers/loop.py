@@ -341,6 +341,8 @@ class _Course:
         self.history, self.lowest, self.since = state["history"], state["lowest"], state["since"]
         self.began -= state["seconds"]
         best = state["best"]
+        if best["w"].size != self.iterate.w.size:
+            raise ValueError("a state of another problem")
         self.best = Iterate(best["w"], best["loss"], 0.0, best["signs"], best["kept"])
         if self.saved is None:
             self.behind = len(self.history)

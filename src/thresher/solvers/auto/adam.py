@@ -211,7 +211,7 @@ class _Course:
     def tell(self, loss: float, passes: float) -> tuple[float, float]:
         """End a pass."""
         self.told.append((loss, passes))
-        self.losses, self.taken = [], 0
+        self.losses, self.taken, self.before = [], 0, self.random.bit_generator.state
         return loss, passes
 
     def save(self) -> State:
@@ -225,7 +225,8 @@ class _Course:
             "losses": torch.stack(self.losses) if self.losses else None,
             "taken": self.taken,
             "before": self.before,
-            "random": self.random.bit_generator.state,
+            # Before its first step the order of a pass counts as not drawn yet.
+            "random": self.random.bit_generator.state if self.taken else self.before,
         }
 
     def load(self, state: State) -> None:

@@ -1,0 +1,135 @@
+"""Kill fits at random moments, let them go on from their checkpoints, and compare the bits at the end.
+
+    python benchmarks/kill.py                          every kind of rows, 20 kills each
+    python benchmarks/kill.py --kinds sparse --kills 5
+
+A life of a fit is a process of its own. It ends by SIGKILL a random time after its first checkpoint, and the
+next one goes on; a fit that ends first is compared with one that nobody killed, and another begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from thresher import SparseMLPClassifier
+
+ROWS, COLUMNS, CLASSES = 3_000, 100, 4
+
+
+def main() -> int:
+    """Kill fits to rows of every kind, and say what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}; all by default")
+    parser.add_argument("--kills", type=int, default=20, help="for each kind (default 20)")
+    parser.add_argument("--every", default="20", help="steps or time between checkpoints (default 20)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments")
+    parser.add_argument("--fit", metavar="PATH", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    every = int(chosen.every) if chosen.every.isdecimal() else chosen.every
+    if chosen.fit is not None:
+        print(fitted(chosen.kinds, chosen.fit, every))
+        return 0
+    wrong = sum(killed(kind, chosen.kills, chosen.every, chosen.seed) for kind in chosen.kinds.split(","))
+    return 1 if wrong else 0
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    """Draw counts, and classes that depend on a few of them."""
+    draw = np.random.default_rng(0)
+    X = draw.poisson(0.3, (ROWS, COLUMNS))
+    sums = np.stack([X[:, 3 * one] - X[:, 3 * one + 1] * X[:, 3 * one + 2] for one in range(CLASSES)], 1)
+    return X, (sums + 0.3 * draw.standard_normal(sums.shape)).argmax(1)
+
+
+def memory_map(X: np.ndarray) -> np.ndarray:
+    """Write rows to a file and map it."""
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file, X.astype(np.float64))
+        file.flush()
+        found: np.ndarray = np.load(file.name, mmap_mode="r")
+        return found
+
+
+KINDS: dict[str, Callable[[np.ndarray], Any]] = {
+    "array": lambda X: X.astype(np.float64),
+    "integers": lambda X: X.astype(np.int16),
+    "map": memory_map,
+    "sparse": lambda X: scipy.sparse.csr_array(X.astype(np.float32)),
+}
+
+
+def fitted(kind: str, path: str | None, every: str | int) -> str:
+    """Fit, and give a digest of the network and of its history, the seconds left out."""
+    X, y = rows()
+    model = SparseMLPClassifier(
+        300,
+        (60, 20),
+        max_iter=12,
+        random_state=0,
+        memory_limit="500KB",
+        checkpoint=path,
+        checkpoint_every=every,
+    ).fit(KINDS[kind](X), y)
+    parts = [layer.weights.toarray().tobytes() + layer.bias.tobytes() for layer in model.network_.layers]
+    told = [{name: one for name, one in record.items() if name != "seconds"} for record in model.history_]
+    return sha256(b"".join([*parts, repr(told).encode()])).hexdigest()
+
+
+def killed(kind: str, kills: int, every: str, seed: int) -> int:
+    """Kill fits to rows of a kind so many times; gives how many ended with other bits."""
+    moments, wrong, done, fits = random.Random(seed), 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fit.checkpoint"
+        began = time.monotonic()
+        truth, length = life(kind, path, every, None)
+        print(f"{kind}: {length:.1f} s from the first checkpoint to the end", flush=True)
+        path.unlink()
+        while done < kills:
+            found, _ = life(kind, path, every, moments.uniform(0, length / 2))
+            if found is None:
+                done += 1
+                continue
+            fits, wrong = fits + 1, wrong + (found != truth)
+            path.unlink()
+        # The last one, which was killed, is let to its end.
+        found, _ = life(kind, path, every, None)
+        fits, wrong = fits + 1, wrong + (found != truth)
+    seconds = time.monotonic() - began
+    print(
+        f"{kind}: killed {done} times; of {fits} fits {wrong} ended with other bits ({seconds:.0f} s)",
+        flush=True,
+    )
+    return wrong
+
+
+def life(kind: str, path: Path, every: str, wait: float | None) -> tuple[str | None, float]:
+    """Fit in a process, killed a while after its first checkpoint; gives what it printed, and its seconds."""
+    command = [sys.executable, __file__, "--kinds", kind, "--every", every, "--fit", str(path)]
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
+            time.sleep(0.005)
+        began = time.monotonic()
+        if wait is not None:
+            try:
+                process.wait(wait)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        told, _ = process.communicate()
+    return (told.strip() if process.returncode == 0 else None), time.monotonic() - began
+
+
+if __name__ == "__main__":
+    sys.exit(main())
