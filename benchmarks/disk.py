@@ -4,8 +4,8 @@
     python benchmarks/disk.py --gigabytes 0.5      less
     python benchmarks/disk.py --folder DIR         write them below DIR, where there is room
 
-Rows are generated: 250 columns of float32, of which a few tell the target. Each fit runs in a process of its own,
-whose whole resident memory counts. The files are deleted afterwards.
+Rows are generated: 1,000 columns of float32, of which a few tell the target. Each fit runs in a process of
+its own, whose whole resident memory counts. The files are deleted afterwards.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from measuring import Measurement, Options
 
-COLUMNS, SHARD_ROWS, GROUP_ROWS = 250, 131_072, 4_096
+COLUMNS, SHARD_ROWS, GROUP_ROWS = 1_000, 32_768, 1_024
 BUDGET, HIDDEN = 100, 50
 GIGABYTE = 2**30
 RESIDENT_BAR, TIME_BAR = 500.0, 1.5

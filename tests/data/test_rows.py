@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from sklearn.datasets import dump_svmlight_file
 
 from thresher.data import open_rows, rows, shards
 from thresher.errors import DataError, DataFileError
@@ -45,7 +44,9 @@ def write_parquet(path: Path, X: np.ndarray, y: np.ndarray) -> None:
 
 
 def write_svmlight(path: Path, X: np.ndarray, y: np.ndarray) -> None:
-    dump_svmlight_file(X, y, str(path.with_suffix(".svm")))
+    pairs = [" ".join(f"{at}:{row[at]}" for at in np.flatnonzero(row)) for row in X]
+    lines = [f"{label} {pair}" for label, pair in zip(y, pairs, strict=True)]
+    path.with_suffix(".svm").write_text("\n".join(lines) + "\n")
 
 
 KINDS: dict[str, tuple[Callable[..., None], Any]] = {
@@ -134,8 +135,7 @@ def test_nan_is_named_by_file_and_row(tmp_path: Path, kind: str, value: float) -
     write(tmp_path / "a", X, y)
     X[217, 3] = value
     write(tmp_path / "b", X, y)
-    named = r"cannot be read" if kind == "svmlight" else r"holds .*column '?c?3"
-    with pytest.raises((DataError, DataFileError), match=rf"row 218 of .*b\.\w+ {named}"):
+    with pytest.raises(DataError, match=r"row 218 of .*b\.\w+ holds (nan|inf|nothing) in column '?c?3"):
         open_rows(tmp_path, target).largest()
 
 
@@ -218,7 +218,7 @@ def test_parquet_columns_are_numbers_with_names(tmp_path: Path) -> None:
         open_rows(tmp_path / "a.parquet", "a")
     with pytest.raises(DataError, match=r"row 2 of .*a\.parquet holds nothing in column 'b'"):
         open_rows(tmp_path / "a.parquet", "city")[:]
-    with pytest.raises(DataError, match="no columns called 'citty'.*city"):
+    with pytest.raises(DataError, match=r"no columns called 'citty'.*city"):
         open_rows(tmp_path / "a.parquet", "citty")
     found = open_rows(tmp_path / "a.parquet", "city", columns=["a"])
     assert found.columns == ("a",)

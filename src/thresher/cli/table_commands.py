@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from thresher.cli.options import Debug, Json, Quiet, Seed
+from thresher.cli.options import Debug, Json, OnDisk, Quiet, Seed
 
 
 def fit(
     data: Annotated[
         str,
         typer.Argument(
-            help="A table: .csv, .tsv, .parquet, .npz or .svmlight; - reads standard input.", metavar="DATA"
+            help="A table: .csv, .tsv, .parquet, .npz or .svmlight; - reads standard input. A folder of "
+            "shards or an .npy file stays on disk.",
+            metavar="DATA",
         ),
     ],
     target: Annotated[str, typer.Option(help="The column to predict.", metavar="NAME")] = "y",
@@ -51,6 +53,7 @@ def fit(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Fit a dense network and a linear model as well.")
     ] = True,
+    on_disk: OnDisk = False,
     seed: Seed = "0",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -83,6 +86,7 @@ def fit(
             alpha=None if alpha is None else number("--alpha", alpha),
             seed=whole_number("--seed", seed, least=0),
             compare=compare,
+            on_disk=on_disk,
         )
         run_fit(choices, as_json, quiet)
 
@@ -103,6 +107,7 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add a column for the probability of each class as well.")
     ] = False,
+    on_disk: OnDisk = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -118,5 +123,12 @@ def predict(
         from thresher.cli.predict import run_predict
 
         run_predict(
-            model, data, out, column=column, probabilities=probabilities, as_json=as_json, quiet=quiet
+            model,
+            data,
+            out,
+            column=column,
+            probabilities=probabilities,
+            on_disk=on_disk,
+            as_json=as_json,
+            quiet=quiet,
         )

@@ -202,7 +202,8 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], Any]:
 
 def open_svmlight(path: Path, labelled: bool) -> Shard:
     """Open lines of a label and index:value pairs; all of them are read once to find where rows begin."""
-    starts, rows, labels, width, nnz = [0], [], [], 0, 0
+    starts, width, nnz = [0], 0, 0
+    rows, labels = list[int](), list[np.ndarray]()
     with reading(path), path.open("rb") as file:
         while lines := file.readlines(BLOCK_BYTES):
             content = b"".join(lines)
