@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes | Iterable[bytes]) -> None:
     """Write a file whole or not at all: what was there before stays until all of it is on the disk.
 
     Parameters
     ----------
     path : str or path
         A link is followed; the folder must exist.
-    content : bytes
-        All of the file.
+    content : bytes or iterable of bytes
+        All of the file, or its parts as they come.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -25,7 +26,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

@@ -12,10 +12,10 @@ import typer
 
 from thresher._version import __version__
 from thresher.cli.live import LiveTable
-from thresher.cli.model import annotated
+from thresher.cli.model import annotated, reads_from_disk
 from thresher.cli.screen import print_json, print_table
 from thresher.cli.writable import check_file
-from thresher.errors import InterruptedFitWarning
+from thresher.errors import InterruptedFitWarning, ParameterError
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
@@ -46,6 +46,7 @@ class FitChoices:
     compare: bool
     checkpoint: Path | None
     checkpoint_every: str | int
+    on_disk: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +68,22 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
     as_json, quiet : bool
         As on the command line.
     """
+    check_file(choices.out)
+    ready = _ready_on_disk(choices) if reads_from_disk(choices.data, choices.on_disk) else _ready(choices)
+    if not quiet:
+        _announce(ready)
+    fitted = _fit(choices, ready, shown=not quiet)
+    if as_json:
+        print_json(_document(choices, ready, fitted))
+    elif not quiet:
+        _print(choices, ready, fitted)
+
+
+def _ready(choices: FitChoices) -> Prepared:
     from thresher.data.prepared import prepare
     from thresher.data.tables import read_table
 
-    check_file(choices.out)
-    ready = prepare(
+    return prepare(
         read_table(choices.data),
         choices.target,
         task=choices.task,
@@ -82,13 +94,30 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
         test_share=choices.test_share,
         seed=choices.seed,
     )
-    if not quiet:
-        _announce(ready)
-    fitted = _fit(choices, ready, shown=not quiet)
-    if as_json:
-        print_json(_document(choices, ready, fitted))
-    elif not quiet:
-        _print(choices, ready, fitted)
+
+
+def _ready_on_disk(choices: FitChoices) -> Prepared:
+    """Open rows that stay on disk; what would have to be held to be done is refused."""
+    from thresher.data import open_rows
+    from thresher.data.prepared import prepare_on_disk
+
+    asked = {"--missing": choices.missing != "error", "--ignore": choices.ignore, "--text": choices.text}
+    refused = [option for option, given in asked.items() if given]
+    if refused:
+        raise ParameterError(
+            f"{' and '.join(refused)} came, but rows on disk are read as they are. Leave it out, or write "
+            "the rows as they are to be read."
+        )
+    rows = open_rows(choices.data, choices.target)
+    columns = rows.columns
+    return prepare_on_disk(
+        rows,
+        choices.target,
+        task=choices.task,
+        test=None if choices.test is None else open_rows(choices.test, choices.target, columns=columns),
+        test_share=choices.test_share,
+        seed=choices.seed,
+    )
 
 
 def _announce(ready: Prepared) -> None:
@@ -112,8 +141,10 @@ def _fit(choices: FitChoices, ready: Prepared, shown: bool) -> Fitted:
         choices.checkpoint.unlink(missing_ok=True)
     if ready.y_test is None:
         return Fitted(model, None, seconds, ())
+    # The peers would read all rows into memory.
+    compares = choices.compare and not reads_from_disk(choices.data, choices.on_disk)
     score = round(float(model.score(ready.X_test, ready.y_test)), 4)
-    return Fitted(model, score, seconds, _peers(choices, ready, shown) if choices.compare else ())
+    return Fitted(model, score, seconds, _peers(choices, ready, shown) if compares else ())
 
 
 def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any, float]:

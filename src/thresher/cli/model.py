@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from thresher.data.encoding import Column, Encoding
 from thresher.network import Network
+
+
+def reads_from_disk(path: str, asked: bool) -> bool:
+    """Say whether rows stay on disk: those of folders and .npy files do, others where it is asked for."""
+    return asked or Path(path).is_dir() or Path(path).suffix.lower() == ".npy"
 
 
 def annotated(network: Network, features: tuple[str, ...], details: dict[str, Any]) -> Network:

@@ -14,7 +14,8 @@ import typer
 
 from thresher._version import __version__
 from thresher.atomic import write_whole
-from thresher.cli.model import details_of, encoding_of
+from thresher.cli.model import details_of, encoding_of, reads_from_disk
+from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_rows
 from thresher.cli.screen import print_json
 from thresher.cli.writable import check_file
 from thresher.data.encoding import complete_rows
@@ -24,8 +25,6 @@ from thresher.network import Network
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,15 @@ class Predicted:
 
 
 def run_predict(
-    model: str, data: str, out: str, *, column: str, probabilities: bool, as_json: bool, quiet: bool
+    model: str,
+    data: str,
+    out: str,
+    *,
+    column: str,
+    probabilities: bool,
+    on_disk: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Predict every row of a table, and write the table with the predictions.
 
@@ -52,9 +59,12 @@ def run_predict(
         Name of the column to add.
     probabilities : bool
         Whether to add the probability of each class.
-    as_json, quiet : bool
+    on_disk, as_json, quiet : bool
         As on the command line.
     """
+    if reads_from_disk(data, on_disk):
+        _predict_on_disk(model, data, out, column, probabilities, as_json=as_json, quiet=quiet)
+        return
     if out != STANDARD_INPUT:
         check_file(Path(out))
         _check_kind(Path(out))
@@ -72,6 +82,25 @@ def run_predict(
         print_json(_document(model, data, written, len(frame), predicted))
     elif written is None:
         sys.stdout.write(_text(table, frame, predicted, ",", original=True))
+
+
+def _predict_on_disk(
+    model: str, data: str, out: str, column: str, probabilities: bool, *, as_json: bool, quiet: bool
+) -> None:
+    """Write predictions while rows are read; a JSON document holds all of them."""
+    if out != STANDARD_INPUT:
+        check_file(Path(out))
+    found = predict_rows(Network.load(model), data, column, probabilities)
+    if as_json and out == STANDARD_INPUT:
+        names = next(found)
+        columns = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
+        print_json(_document(model, data, None, len(columns[column]), Predicted(columns, [], None)))
+        return
+    rows = write_rows(found, out)
+    if as_json:
+        print_json(_document(model, data, out, rows, Predicted({}, [], None)))
+    elif not quiet:
+        announce(rows, out)
 
 
 def _check_kind(path: Path) -> None:

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from thresher.cli.options import Debug, Json, Quiet, Seed
+from thresher.cli.options import Debug, Json, OnDisk, Quiet, Seed
 
 
 def fit(
     data: Annotated[
         str,
         typer.Argument(
-            help="A table: .csv, .tsv, .parquet, .npz or .svmlight; - reads standard input.", metavar="DATA"
+            help="A table: .csv, .tsv, .parquet, .npz or .svmlight; - reads standard input. A folder of "
+            "shards or an .npy file stays on disk.",
+            metavar="DATA",
         ),
     ],
     target: Annotated[str, typer.Option(help="The column to predict.", metavar="NAME")] = "y",
@@ -60,6 +62,7 @@ def fit(
     checkpoint_every: Annotated[
         str, typer.Option(help="How often to write it: 30s, 5min, 1h, or a number of steps.", metavar="TIME")
     ] = "5min",
+    on_disk: OnDisk = False,
     seed: Seed = "0",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -99,6 +102,7 @@ def fit(
             compare=compare,
             checkpoint=checkpoint,
             checkpoint_every=int(checkpoint_every) if checkpoint_every.isdecimal() else checkpoint_every,
+            on_disk=on_disk,
         )
         run_fit(choices, as_json, quiet)
 
@@ -119,6 +123,7 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add a column for the probability of each class as well.")
     ] = False,
+    on_disk: OnDisk = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -134,5 +139,12 @@ def predict(
         from thresher.cli.predict import run_predict
 
         run_predict(
-            model, data, out, column=column, probabilities=probabilities, as_json=as_json, quiet=quiet
+            model,
+            data,
+            out,
+            column=column,
+            probabilities=probabilities,
+            on_disk=on_disk,
+            as_json=as_json,
+            quiet=quiet,
         )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.data.columns import check_columns
-from thresher.data.encoding import Encoding, complete_rows, learn_encoding
+from thresher.data.encoding import Column, Encoding, complete_rows, learn_encoding
+from thresher.data.rows import OnDisk
 from thresher.data.targets import Target, read_target
 from thresher.errors import DataError
 
@@ -116,6 +117,38 @@ def prepare(
     )
 
 
+def prepare_on_disk(
+    rows: OnDisk,
+    target: str,
+    *,
+    task: str = "auto",
+    test: OnDisk | None = None,
+    test_share: float = 0.2,
+    seed: int = 0,
+) -> Prepared:
+    """Make rows on disk ready: they are complete numbers already, and stay where they are.
+
+    Parameters are those of :func:`prepare`; `rows` and `test` bring their targets along.
+    """
+    import pandas as pd
+
+    if rows.target is None or (test is not None and test.target is None):
+        raise DataError(f"the target {target!r} was not found beside the rows: name it.")
+    told = read_target(pd.Series(rows.target, name=target), task)
+    names = rows.columns or tuple(f"x{column}" for column in range(rows.shape[1]))
+    encoding = Encoding(tuple(Column(name) for name in names), sparse=rows.sparse)
+    X, y, X_test, y_test = rows, told.values, None, None
+    if test is not None:
+        answer = read_target(pd.Series(test.target, name=target), told.task)
+        X_test, y_test = test, _like(answer, told, target).values
+    elif test_share > 0:
+        kept, out, y, y_test = _split(np.arange(len(y)), y, test_share, told.task, seed)
+        # Rows are taken in their order, and so are their targets.
+        X, X_test = rows.take(np.sort(kept)), rows.take(np.sort(out))
+        y, y_test = y[np.argsort(kept)], y_test[np.argsort(out)]
+    return Prepared(encoding, target, told.task, told.why, X, y, X_test, y_test, dropped=0)
+
+
 def _present(encoding: Encoding, X: Any, told: Target, target: str) -> tuple[Any, np.ndarray, int]:
     """Leave out rows as told, or refuse them."""
     rows = np.arange(len(told.values))
@@ -164,6 +197,10 @@ def _split(X: Any, y: np.ndarray, share: float, task: str, seed: int) -> Any:
 
 def _spread(X: Any) -> list[float]:
     """Give the standard deviation of every column, to six digits."""
-    means = np.asarray(X.mean(axis=0)).ravel()
-    squares = np.asarray((X * X).mean(axis=0)).ravel()
+    parts = (part for _, part in X.chunks()) if isinstance(X, OnDisk) else (X,)
+    means, squares = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for part in parts:
+        part, share = part.astype(np.float64), part.shape[0] / X.shape[0]
+        means += share * np.asarray(part.mean(axis=0)).ravel()
+        squares += share * np.asarray((part * part).mean(axis=0)).ravel()
     return [float(f"{value:.6g}") for value in np.sqrt(np.maximum(squares - means**2, 0.0))]

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from thresher.errors import DataError
 
 # Bytes of the rows that are shuffled among each other. Blocks come in an order of their own, so that rows
 # that were written together meet rows from all over the data; twice as much is held, to read ahead.
-SHUFFLED_BYTES = 24 * 2**20
+SHUFFLED_BYTES = 12 * 2**20
 # Blocks that are shuffled among each other where each is larger than that.
 LEAST_SHUFFLED = 2
 
@@ -87,10 +87,12 @@ class OnDisk:
             each += 8 * self.numbers_each
         self._shuffled_rows = max(1, SHUFFLED_BYTES // max(1, each))
         largest = max(block.rows for block in self.blocks)
-        self._held_rows = 2 * max(self._shuffled_rows, LEAST_SHUFFLED * largest) + 2 * largest
+        self._held_rows = 2 * (self._shuffled_rows + LEAST_SHUFFLED * largest)
         self._held: OrderedDict[int, Future[Any]] = OrderedDict()
         self._sound: dict[int, float] = {}
-        self._later: dict[int, list[int]] = {}
+        # The blocks that are shuffled together in the order drawn last, and the buffer that each is in.
+        self._buffers: list[list[int]] = []
+        self._buffer_of: dict[int, int] = {}
         self._reader = ThreadPoolExecutor(1, "rows")
 
     def __len__(self) -> int:
@@ -155,10 +157,8 @@ class OnDisk:
                 filled = 0
             buffers[-1].append(block)
             filled += self.blocks[block].rows
-        self._later = {}
-        for here, there in pairwise(buffers):
-            for number, block in enumerate(there):
-                self._later.setdefault(here[number % len(here)], []).append(block)
+        self._buffers = buffers
+        self._buffer_of = {block: number for number, buffer in enumerate(buffers) for block in buffer}
         order = np.empty(len(self), dtype=np.int64)
         start = 0
         for buffer in buffers:
@@ -220,9 +220,10 @@ class OnDisk:
             if out is None:
                 out = np.empty((len(rows), part.shape[1]), dtype=self.dtype)
             out[chosen] = part
-        if drawn:
-            for later in [one for block in needed.tolist() for one in self._later.get(block, ())]:
-                self._wanted(later)
+        if drawn and self._buffers:
+            last = max(self._buffer_of[block] for block in needed.tolist())
+            for block in chain.from_iterable(self._buffers[last : last + 2]):
+                self._wanted(block)
         if not self.sparse:
             return out
         back = np.empty(len(rows), dtype=np.int64)
@@ -243,9 +244,11 @@ class OnDisk:
 
     def _wanted(self, place: int) -> Future[Any]:
         """Ask for a block unless it is there, and let go of those that were not asked for longest."""
-        if place in self._held:
+        known = self._held.get(place)
+        # What could not be read ahead is tried again once it is wanted.
+        if known is not None and not (known.done() and known.exception() is not None):
             self._held.move_to_end(place)
-            return self._held[place]
+            return known
         reading = self._held[place] = self._reader.submit(self._read, place)
         rows = sum(self.blocks[held].rows for held in self._held)
         while rows > self._held_rows and len(self._held) > 2:

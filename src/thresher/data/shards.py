@@ -21,7 +21,7 @@ from thresher.data.arrays import CSR_PARTS
 from thresher.errors import DataError, DataFileError, ThresherError
 
 # Bytes of a block where a file can be read from anywhere.
-BLOCK_BYTES = 2 * 2**20
+BLOCK_BYTES = 2**20
 
 # Types of numbers that are read as they are; others become float64.
 KEPT = frozenset(("float64", "float32", "float16", "uint8", "int8", "int16", "int32", "int64", "bool"))
@@ -133,7 +133,7 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
         return read_whole(number)[:, inputs if columns is None else inputs[columns]]
 
     with reading(path):
-        parts = [read_whole(number)[:, place] for number in range(len(rows))]
+        parts = [read_whole(number)[:, place].copy() for number in range(len(rows))]
     labels = np.concatenate(parts) if parts else np.empty(0, raw)
     return Shard(path, rows, width - 1, dtype, read_inputs, labels)
 
@@ -160,7 +160,7 @@ def open_npz(path: Path, target: str | int | None) -> Shard:
         if target is not None and target not in held:
             raise DataError(f"target={target!r}, but {path} holds {', '.join(held) or 'nothing'}.")
         wanted = [*(["shape"] if parts else []), *([] if target is None else [str(target)])]
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             small = {name: arrays[name] for name in wanted}
     shape = tuple(small["shape"].tolist()) if parts else held.get("X", ((), None))[0]
     if len(shape) != 2:
@@ -173,14 +173,14 @@ def open_npz(path: Path, target: str | int | None) -> Shard:
         raise DataFileError(f"{path} holds {target} of shape {labels.shape}, but it has {shape[0]:,} rows.")
 
     def read_parts(number: int, columns: np.ndarray | None) -> scipy.sparse.csr_array:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
         X = scipy.sparse.csr_array((data, indices, indptr), shape=shape)
         X.check_format(full_check=True)
         return X
 
     def read_dense(number: int, columns: np.ndarray | None) -> np.ndarray:
-        with np.load(path, allow_pickle=False) as arrays:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             X = arrays["X"]
         return X if columns is None else X[:, columns]
 
@@ -202,11 +202,16 @@ def _header(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], Any]:
 
 def open_svmlight(path: Path, labelled: bool) -> Shard:
     """Open lines of a label and index:value pairs; all of them are read once to find where rows begin."""
-    starts, rows, labels, width, nnz = [0], [], [], 0, 0
+    starts, width, nnz = [0], 0, 0
+    rows, labels = list[int](), list[np.ndarray]()
     with reading(path), path.open("rb") as file:
         while lines := file.readlines(BLOCK_BYTES):
             content = b"".join(lines)
-            X, y = _parsed(content)
+            try:
+                X, y = _parsed(content)
+            except (ValueError, OverflowError):
+                _refuse_line(path, lines, sum(rows))
+                raise
             starts.append(starts[-1] + len(content))
             rows.append(X.shape[0])
             labels.append(y)
@@ -219,6 +224,18 @@ def open_svmlight(path: Path, labelled: bool) -> Shard:
 
     target = np.concatenate([np.empty(0), *labels]) if labelled else None
     return Shard(path, tuple(rows), width, np.dtype(np.float64), read, target, sparse=True, nnz=nnz)
+
+
+def _refuse_line(path: Path, lines: list[bytes], before: int) -> None:
+    """Name the first line that cannot be read."""
+    for number, line in enumerate(lines):
+        try:
+            _parsed(line)
+        except (ValueError, OverflowError) as error:
+            raise DataFileError(
+                f"row {before + number + 1:,} of {path} cannot be read: {error} Lines of a label and "
+                "index:value pairs are needed, of finite numbers."
+            ) from error
 
 
 def _parsed(content: bytes) -> tuple[scipy.sparse.csr_array, np.ndarray]:
