@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,12 @@ from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated
 from thresher.cli.screen import print_json, print_table
 from thresher.cli.writable import check_file
-from thresher.errors import InterruptedFitWarning
+from thresher.errors import InterruptedFitWarning, ParameterError
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
     from thresher.experiments.peers import Peer
+    from thresher.objective.ranks import Alone
 
 # Lines of the live table.
 LINES = 10
@@ -44,6 +45,7 @@ class FitChoices:
     alpha: float | None
     seed: int
     compare: bool
+    distributed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +67,45 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
     as_json, quiet : bool
         As on the command line.
     """
+    if not choices.distributed:
+        _run(choices, None, as_json, quiet)
+        return
+    from thresher.objective.ranks import meeting
+
+    if choices.budget is None:
+        raise ParameterError(
+            "--budget auto cannot be combined with --distributed, whose ranks fit one network together. Give a "
+            "number."
+        )
+    with meeting("env://") as ranks:
+        _run(choices, ranks, as_json, quiet)
+
+
+def _run(choices: FitChoices, ranks: Alone | None, as_json: bool, quiet: bool) -> None:
+    first = ranks is None or ranks.number == 0
+    ready = _prepared(choices) if ranks is None else ranks.together(lambda: _prepared(choices, first))
+    # The first rank alone writes and prints.
+    as_json, quiet = as_json and first, quiet or not first
+    if not quiet:
+        _announce(ready)
+    own = ready if ranks is None else _dealt(ready, ranks)
+    model, seconds = (_fitted_path if choices.budget is None else _fitted_once)(choices, own, not quiet)
+    if not first:
+        return
+    fitted = _kept(choices, ready, model, seconds, shown=not quiet)
+    if as_json:
+        print_json(_document(choices, ready, fitted))
+    elif not quiet:
+        _print(choices, ready, fitted)
+
+
+def _prepared(choices: FitChoices, writes: bool = True) -> Prepared:
     from thresher.data.prepared import prepare
     from thresher.data.tables import read_table
 
-    check_file(choices.out)
-    ready = prepare(
+    if writes:
+        check_file(choices.out)
+    return prepare(
         read_table(choices.data),
         choices.target,
         task=choices.task,
@@ -80,13 +116,12 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
         test_share=choices.test_share,
         seed=choices.seed,
     )
-    if not quiet:
-        _announce(ready)
-    fitted = _fit(choices, ready, shown=not quiet)
-    if as_json:
-        print_json(_document(choices, ready, fitted))
-    elif not quiet:
-        _print(choices, ready, fitted)
+
+
+def _dealt(ready: Prepared, ranks: Alone) -> Prepared:
+    """Give each rank its share of the rows, one after the other."""
+    first, last = (len(ready.y) * number // ranks.count for number in (ranks.number, ranks.number + 1))
+    return replace(ready, X=ready.X[first:last], y=ready.y[first:last])
 
 
 def _announce(ready: Prepared) -> None:
@@ -101,9 +136,7 @@ def _announce(ready: Prepared) -> None:
     )
 
 
-def _fit(choices: FitChoices, ready: Prepared, shown: bool) -> Fitted:
-    fit = _fitted_path if choices.budget is None else _fitted_once
-    model, seconds = fit(choices, ready, shown)
+def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, shown: bool) -> Fitted:
     # Before the peers, which may take longer than the fit.
     annotated(model.network_, ready.encoding.features, ready.details()).save(choices.out)
     if ready.y_test is None:

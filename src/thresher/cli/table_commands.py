@@ -51,6 +51,9 @@ def fit(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Fit a dense network and a linear model as well.")
     ] = True,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="Fit on all processes that torchrun starts, rows dealt out.")
+    ] = False,
     seed: Seed = "0",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -83,6 +86,7 @@ def fit(
             alpha=None if alpha is None else number("--alpha", alpha),
             seed=whole_number("--seed", seed, least=0),
             compare=compare,
+            distributed=distributed,
         )
         run_fit(choices, as_json, quiet)
 

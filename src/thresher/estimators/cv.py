@@ -24,6 +24,7 @@ from thresher.estimators.choosing import (
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
+from thresher.objective.ranks import present
 
 
 @dataclass(eq=False, repr=False)
@@ -74,6 +75,12 @@ class _BudgetPath(Predictor):
             raise ParameterError(f"rule={self.rule!r}, but it must be one of {', '.join(RULES)}.")
         if self.callback is not None and not callable(self.callback):
             raise ParameterError(f"callback={self.callback!r}, but it must be a function or None.")
+        with present() as ranks:
+            if ranks.count > 1:
+                raise ParameterError(
+                    f"{type(self).__name__} came with {ranks.count} ranks, but it chooses the budget on the rows "
+                    "of one process. Choose it on some rows outside the process group, and fit with it there."
+                )
         seed = seed_of(self.random_state)
         settings = check_parameters(self._new(seed))
         budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)

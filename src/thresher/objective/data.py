@@ -108,6 +108,8 @@ class Data:
         self.held, self.columns = X.shape
         self.ranks = ranks or Alone()
         self.rows = self.ranks.rows(self.held)
+        # The numbers written down in a sparse matrix.
+        self._written = self.ranks.added(self.X.nnz) if scipy.sparse.issparse(X) else 0
         y = torch.zeros(self.held, 0) if y is None else y
         self.targets = y.to(dtype) if y.is_floating_point() else y
         self.weight = weight
@@ -239,7 +241,7 @@ class Data:
     @property
     def row_numbers(self) -> int:
         """The numbers that a row of a batch holds, in the mean."""
-        return max(1, -(-self.X.nnz // max(1, self.held)) if self.sparse else self.columns)
+        return max(1, -(-self._written // max(1, self.rows)) if self.sparse else self.columns)
 
     def _inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
         if not self.sparse:
