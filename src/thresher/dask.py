@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -163,8 +164,8 @@ def _placed(client: Any, collections: list[Any]) -> dict[str, list[Any]]:
     counts = {len(column) for column in columns}
     if len(counts) > 1:
         raise DataError(
-            f"X, y and sample_weight came in {' and '.join(map(str, sorted(counts)))} partitions, but rows that "
-            "belong together must be in the same. Rechunk or repartition them alike."
+            f"X, y and sample_weight came in {' and '.join(map(str, sorted(counts)))} partitions, but rows "
+            "that belong together must be in the same. Rechunk or repartition them alike."
         )
     parts = client.compute([dask.delayed(tuple)(row) for row in zip(*columns, strict=True)])
     distributed.wait(parts)
@@ -181,8 +182,8 @@ def _placed(client: Any, collections: list[Any]) -> dict[str, list[Any]]:
 def _delayed(collection: Any) -> list[Any]:
     if not dask.is_dask_collection(collection):
         raise DataError(
-            f"{type(collection).__name__} came, but this estimator fits dask arrays, dataframes and series. Use "
-            "thresher.SparseMLPRegressor or SparseMLPClassifier for data in memory."
+            f"{type(collection).__name__} came, but this estimator fits dask arrays, dataframes and series. "
+            "Use thresher.SparseMLPRegressor or SparseMLPClassifier for data in memory."
         )
     if isinstance(collection, dask.array.Array):
         return list(_by_rows(collection).to_delayed().ravel())
@@ -241,17 +242,15 @@ def _stacked(parts: list[Any]) -> Any:
 def _awaited(client: Any, ranks: list[Any], workers: list[str]) -> None:
     """Wait for all ranks, and end as soon as one has failed or its worker is gone."""
     named = ", ".join(f"rank {number} was {worker}" for number, worker in enumerate(workers))
-    while any(rank.status == "pending" for rank in ranks):
-        try:
-            distributed.wait(ranks, timeout=LOOK, return_when="FIRST_COMPLETED")
-        except TimeoutError:
-            pass
+    while pending := [rank for rank in ranks if rank.status == "pending"]:
+        with suppress(TimeoutError):
+            distributed.wait(pending, timeout=LOOK, return_when="FIRST_COMPLETED")
         failed = [rank for rank in ranks if rank.status in ("error", "lost", "cancelled")]
         gone = [worker for worker in workers if worker not in client.nthreads()]
         if gone:
             raise RankError(
-                f"the worker {' and '.join(gone)} is lost, so the fit has ended on all of them ({named}). See "
-                "what happened there, and fit again."
+                f"the worker {' and '.join(gone)} is lost, so the fit has ended on all of them ({named}). "
+                "See what happened there, and fit again."
             )
         for rank in failed:
             try:

@@ -74,8 +74,8 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
 
     if choices.budget is None:
         raise ParameterError(
-            "--budget auto cannot be combined with --distributed, whose ranks fit one network together. Give a "
-            "number."
+            "--budget auto cannot be combined with --distributed, whose ranks fit one network together. Give "
+            "a number."
         )
     with meeting("env://") as ranks:
         _run(choices, ranks, as_json, quiet)

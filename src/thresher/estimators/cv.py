@@ -78,8 +78,9 @@ class _BudgetPath(Predictor):
         with present() as ranks:
             if ranks.count > 1:
                 raise ParameterError(
-                    f"{type(self).__name__} came with {ranks.count} ranks, but it chooses the budget on the rows "
-                    "of one process. Choose it on some rows outside the process group, and fit with it there."
+                    f"{type(self).__name__} came with {ranks.count} ranks, but it chooses the budget on the "
+                    "rows of one process. Choose it on some rows outside the process group, and fit with it "
+                    "there."
                 )
         seed = seed_of(self.random_state)
         settings = check_parameters(self._new(seed))

@@ -87,8 +87,8 @@ class Data:
     memory_limit : int
         Bytes that a copy of the inputs may take. Without one, rows are converted whenever they are read.
     ranks : Alone, optional
-        Who has the rows: `X`, `y` and `weight` are those of this rank. Numbers of rows count through all ranks,
-        `take` brings rows here from wherever they are, and a batch is what this rank has of some rows.
+        Who has the rows: `X`, `y` and `weight` are those of this rank. Numbers of rows count through all
+        ranks, `take` brings rows here from wherever they are, and a batch is what this rank has of some rows.
     """
 
     # Whether batches of a sparse matrix stay sparse; not where another class makes other inputs of them.

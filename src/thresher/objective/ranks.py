@@ -25,8 +25,8 @@ from torch import Tensor
 
 from thresher.errors import ParameterError, RankError
 
-# Seconds that ranks wait for one that takes no part in a sum; those in which all others then say that they
-# are there, who may still be waiting for it; and those left to whoever keeps their addresses: a minute at most.
+# Seconds that ranks wait for one that takes no part in a sum; those in which all others, who may still be
+# waiting for it, then say that they are there; and those left to whoever keeps addresses: a minute at most.
 SILENCE, ROLL_CALL, MARGIN = 25.0, 28.0, 3.0
 # Seconds in which all ranks must have found one another.
 MEETING = 60.0
@@ -265,8 +265,8 @@ class Ranks(Alone):
         lost = " and ".join(f"rank {number}" for number in missing)
         what = f"{lost} of {self.count} died or fell silent" if lost else f"the {self.count} ranks lost touch"
         raise RankError(
-            f"{what}, so the fit has ended on all of them. Ranks wait {SILENCE:.0f} seconds for one another: see "
-            "what happened there, and fit again."
+            f"{what}, so the fit has ended on all of them. Ranks wait {SILENCE:.0f} seconds for one another: "
+            "see what happened there, and fit again."
         ) from error
 
     def _call_roll(self, told: list[list[int]]) -> None:
@@ -315,8 +315,8 @@ def meeting(address: str, number: int = -1, count: int = -1) -> Iterator[Alone]:
     """
     if dist.is_initialized():
         raise RankError(
-            "this process is in a process group already, and can be one rank of one group only. Give each rank a "
-            "process of its own."
+            "this process is in a process group already, and can be one rank of one group only. Give each "
+            "rank a process of its own."
         )
     try:
         found = dist.rendezvous(address, number, count, timeout=timedelta(seconds=MEETING))
@@ -329,8 +329,8 @@ def meeting(address: str, number: int = -1, count: int = -1) -> Iterator[Alone]:
         ) from error
     except RuntimeError as error:
         raise RankError(
-            f"the ranks did not find one another within {MEETING:.0f} seconds at {_where(address)}. Start all of "
-            "them, with the address of rank 0, which must be free there and reachable from here."
+            f"the ranks did not find one another within {MEETING:.0f} seconds at {_where(address)}. Start "
+            "all of them, with the address of rank 0, which must be free there and reachable from here."
         ) from error
     try:
         yield Ranks(dist.group.WORLD)
