@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cached_property
 from threading import Thread
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
 import scipy.sparse
@@ -29,7 +31,7 @@ from thresher.errors import ParameterError, RankError
 # waiting for it, then say that they are there; and those left to whoever keeps addresses: a minute at most.
 SILENCE, ROLL_CALL, MARGIN = 25.0, 28.0, 3.0
 # Seconds in which all ranks must have found one another.
-MEETING = 60.0
+MEETING = 50.0
 # Seconds between two looks at who has answered.
 PAUSE = 0.1
 # Numbers in float64 that are added up where they are: a copy would be as large.
@@ -232,8 +234,7 @@ class Ranks(Alone):
 
     def refuse_differences(self, described: dict[str, Any]) -> None:
         """Refuse ranks that do not agree, naming what differs."""
-        # Objects without a representation of their own show where they are.
-        told = self.objects({name: ADDRESS.sub("", repr(value)) for name, value in described.items()})
+        told = self.objects({name: _written(value) for name, value in described.items()})
         for name, value in told[0].items():
             for number, other in enumerate(told):
                 if other.get(name) != value:
@@ -285,6 +286,16 @@ class Ranks(Alone):
             return None
 
 
+def _written(value: Any) -> str:
+    """Write a setting as every process does: the order of a set differs, and so do places in memory."""
+    if isinstance(value, (set, frozenset)):
+        return str(sorted(map(_written, value)))
+    if is_dataclass(value):
+        parts = (f"{part.name}={_written(getattr(value, part.name))}" for part in fields(value))
+        return f"{type(value).__name__}({', '.join(parts)})"
+    return ADDRESS.sub("", repr(value))
+
+
 @contextmanager
 def present() -> Iterator[Alone]:
     """Give the ranks of the process group that the caller is in, or one rank alone where there is none.
@@ -318,19 +329,27 @@ def meeting(address: str, number: int = -1, count: int = -1) -> Iterator[Alone]:
             "this process is in a process group already, and can be one rank of one group only. Give each "
             "rank a process of its own."
         )
+    if address == "env://":
+        try:
+            number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            address = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        except (KeyError, ValueError) as error:
+            raise ParameterError(
+                f"no launcher has said which rank this is ({error} in the environment). Start all ranks with "
+                "one command, such as torchrun --nproc-per-node 2 --no-python thresher fit ..."
+            ) from error
+    # A launcher may listen for all ranks itself.
+    listens = number == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    patience, where = timedelta(seconds=MEETING), urlsplit(address)
     try:
-        found = dist.rendezvous(address, number, count, timeout=timedelta(seconds=MEETING))
-        store, number, count = next(found)
+        if not listens:
+            _reach(where.hostname or "", where.port or 0)
+        store = dist.TCPStore(where.hostname or "", where.port or 0, count, listens, patience)
         dist.init_process_group("gloo", store=store, rank=number, world_size=count)
-    except ValueError as error:
-        raise ParameterError(
-            f"no launcher has said which rank this is: {error}. Start all ranks with one command, such as "
-            "torchrun --nproc-per-node 2 --no-python thresher fit ..."
-        ) from error
-    except RuntimeError as error:
+    except (RuntimeError, OSError) as error:
         raise RankError(
-            f"the ranks did not find one another within {MEETING:.0f} seconds at {_where(address)}. Start "
-            "all of them, with the address of rank 0, which must be free there and reachable from here."
+            f"the {count} ranks did not find one another within {MEETING:.0f} seconds at {address} "
+            f"({error}). Start all of them, with the address of rank 0, which must be free there and reachable from here."
         ) from error
     try:
         yield Ranks(dist.group.WORLD)
@@ -338,7 +357,14 @@ def meeting(address: str, number: int = -1, count: int = -1) -> Iterator[Alone]:
         dist.destroy_process_group()
 
 
-def _where(address: str) -> str:
-    if address != "env://":
-        return address
-    return f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+def _reach(host: str, port: int) -> None:
+    """Wait until somebody listens, which takes a moment where all start at once."""
+    until = time.monotonic() + MEETING
+    while True:
+        try:
+            socket.create_connection((host, port), MEETING).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(PAUSE)
