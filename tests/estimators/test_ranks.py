@@ -21,7 +21,7 @@ ROWS, CUT = 600, 251
 SPLIT = Tuning(judge=JudgeTuning(work=0))
 DRAW = np.random.default_rng(0)
 PLANTED = planted(n=ROWS, d=6, hidden=2, budget=8, seed=0)
-X, EXACT = PLANTED.X, PLANTED.y
+X, EXACT = PLANTED.X.astype(np.float64), PLANTED.y.astype(np.float64)
 NOISY = EXACT + 0.3 * DRAW.standard_normal(ROWS)
 THREE = np.digitize(NOISY, np.quantile(NOISY, [0.3, 0.6]))
 SEVERAL = np.stack([NOISY, np.tanh(EXACT)], 1)
@@ -33,6 +33,8 @@ SUMS = WIDE[:, :20].sum(1) + 0.1 * DRAW.standard_normal(ROWS)
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Group]:
     group = Group(2)
+    # Once they have met.
+    group.run(len, [[]] * 2)
     yield group
     group.close()
 
@@ -90,8 +92,8 @@ CASES = {
     "training, poisson": ("regressor", settings(tuning=SPLIT, loss="poisson"), X, np.abs(NOISY), None),
     "training, float32": ("regressor", settings(tuning=SPLIT, dtype="float32"), X, NOISY, None),
     "training, sparse": ("regressor", settings(tuning=SPLIT, memory_limit=50_000), WIDE, SUMS, None),
-    "small": ("regressor", settings(hidden=3), X, NOISY, None),
-    "small, classes": ("classifier", settings(hidden=3), X, THREE, None),
+    "small": ("regressor", settings(hidden=2, max_iter=2), X, NOISY, None),
+    "small, classes": ("classifier", settings(hidden=2, max_iter=2), X, THREE > 0, None),
 }
 
 

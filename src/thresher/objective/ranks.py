@@ -349,7 +349,8 @@ def meeting(address: str, number: int = -1, count: int = -1) -> Iterator[Alone]:
     except (RuntimeError, OSError) as error:
         raise RankError(
             f"the {count} ranks did not find one another within {MEETING:.0f} seconds at {address} "
-            f"({error}). Start all of them, with the address of rank 0, which must be free there and reachable from here."
+            f"({error}). Start all of them, with the address of rank 0, which must be free there and "
+            "reachable from here."
         ) from error
     try:
         yield Ranks(dist.group.WORLD)

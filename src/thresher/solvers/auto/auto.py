@@ -92,7 +92,7 @@ class Search:
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
         self.small = Size(objective, budget, self.tuning).small and not solver.incremental
         if self.small:
-            objective = replace(objective, data=objective.data.gathered())
+            objective = objective.gathered()
         self.objective = objective
         self.subset: Subset = subset_of(objective, budget, self.small, self.tuning.subset)
         self.tried: list[Candidate] = []
