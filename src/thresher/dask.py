@@ -218,12 +218,23 @@ def _free_address(worker: str) -> str:
 
 def _fit_rank(estimator: Any, parts: list[tuple[Any, ...]], address: str, number: int, count: int) -> Any:
     """Fit with the partitions of this worker; the first gives the estimator back."""
-    columns = [_stacked(list(column)) for column in zip(*parts, strict=True)]
     if count == 1:
-        return estimator.fit(*columns)
-    with meeting(address, number, count):
-        estimator.fit(*columns)
+        return estimator.fit(*_columns(parts))
+    with meeting(address, number, count) as ranks:
+        estimator.fit(*ranks.together(lambda: _columns(parts)))
     return estimator if number == 0 else None
+
+
+def _columns(parts: list[tuple[Any, ...]]) -> list[Any]:
+    """Put inputs, targets and weights of all partitions together."""
+    for part in parts:
+        lengths = [one.shape[0] for one in part]
+        if len(set(lengths)) > 1:
+            raise DataError(
+                f"a partition has {' and '.join(map(str, lengths))} rows of X, y and sample_weight, but rows "
+                "that belong together must be in the same. Rechunk or repartition them alike."
+            )
+    return [_stacked(list(column)) for column in zip(*parts, strict=True)]
 
 
 def _stacked(parts: list[Any]) -> Any:
