@@ -23,7 +23,18 @@ from measuring import Measurement, Options
 
 BENCHMARKS = ("gemm", "literal", "memory", "export", "separation", "data_sets", "start_up")
 # Only where they are named: hours of fits to real tables and known laws.
-LONG = ("tables", "classes", "laws", "large_tables", "budgets", "news20", "billion", "flat", "disk")
+LONG = (
+    "tables",
+    "classes",
+    "laws",
+    "large_tables",
+    "budgets",
+    "news20",
+    "billion",
+    "flat",
+    "disk",
+    "ranks",
+)
 COLUMNS = ("what", "measured", "bar", "")
 
 

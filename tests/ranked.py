@@ -105,7 +105,8 @@ def summary(model: Any) -> dict[str, Any]:
 
 def silent(seconds: float, kind: str, settings: dict[str, Any], X: Any, y: Any, end: bool) -> Any:
     """Fit with little patience, on a rank that ends or falls silent on the way, if it is to."""
-    thresher.objective.ranks.SILENCE = thresher.objective.ranks.ROLL_CALL = seconds
+    ranks = thresher.objective.ranks
+    ranks.SILENCE, ranks.ROLL_CALL, ranks.MARGIN = seconds, 1.5 * seconds, 0.5
 
     def stop(record: dict[str, Any]) -> None:
         if end and record["step"] == 2:

@@ -34,7 +34,7 @@ FLOW = (
     {"network.description", "export", "report.style", "report.graph"},
     {"network"},
     {"estimators"},
-    {"theory", "baselines"},
+    {"theory", "baselines", "dask"},
     {"experiments"},
     {"report"},
     {"cli", "__main__"},

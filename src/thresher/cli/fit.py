@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from thresher.errors import InterruptedFitWarning, ParameterError
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
     from thresher.experiments.peers import Peer
+    from thresher.objective.ranks import Alone
 
 # Lines of the live table.
 LINES = 10
@@ -47,6 +48,7 @@ class FitChoices:
     checkpoint: Path | None
     checkpoint_every: str | int
     on_disk: bool
+    distributed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,15 +70,42 @@ def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
     as_json, quiet : bool
         As on the command line.
     """
-    check_file(choices.out)
-    ready = _ready_on_disk(choices) if reads_from_disk(choices.data, choices.on_disk) else _ready(choices)
+    if not choices.distributed:
+        _run(choices, None, as_json, quiet)
+        return
+    from thresher.objective.ranks import meeting
+
+    if choices.budget is None:
+        raise ParameterError(
+            "--budget auto cannot be combined with --distributed, whose ranks fit one network together. Give "
+            "a number."
+        )
+    with meeting("env://") as ranks:
+        _run(choices, ranks, as_json, quiet)
+
+
+def _run(choices: FitChoices, ranks: Alone | None, as_json: bool, quiet: bool) -> None:
+    first = ranks is None or ranks.number == 0
+    ready = _prepared(choices) if ranks is None else ranks.together(lambda: _prepared(choices, first))
+    # The first rank alone writes and prints.
+    as_json, quiet = as_json and first, quiet or not first
     if not quiet:
         _announce(ready)
-    fitted = _fit(choices, ready, shown=not quiet)
+    own = ready if ranks is None else _dealt(ready, ranks)
+    model, seconds = (_fitted_path if choices.budget is None else _fitted_once)(choices, own, not quiet)
+    if not first:
+        return
+    fitted = _kept(choices, ready, model, seconds, shown=not quiet)
     if as_json:
         print_json(_document(choices, ready, fitted))
     elif not quiet:
         _print(choices, ready, fitted)
+
+
+def _prepared(choices: FitChoices, writes: bool = True) -> Prepared:
+    if writes:
+        check_file(choices.out)
+    return _ready_on_disk(choices) if reads_from_disk(choices.data, choices.on_disk) else _ready(choices)
 
 
 def _ready(choices: FitChoices) -> Prepared:
@@ -120,6 +149,17 @@ def _ready_on_disk(choices: FitChoices) -> Prepared:
     )
 
 
+def _dealt(ready: Prepared, ranks: Alone) -> Prepared:
+    """Give each rank its share of the rows, one after the other."""
+    import numpy as np
+
+    from thresher.estimators.inputs import part_of
+
+    first, last = (len(ready.y) * number // ranks.count for number in (ranks.number, ranks.number + 1))
+    X, rows = part_of(ready.X, np.arange(first, last))
+    return replace(ready, X=X, y=ready.y[rows])
+
+
 def _announce(ready: Prepared) -> None:
     other = "regression" if ready.task == "classification" else "classification"
     tested = 0 if ready.y_test is None else len(ready.y_test)
@@ -132,9 +172,7 @@ def _announce(ready: Prepared) -> None:
     )
 
 
-def _fit(choices: FitChoices, ready: Prepared, shown: bool) -> Fitted:
-    fit = _fitted_path if choices.budget is None else _fitted_once
-    model, seconds = fit(choices, ready, shown)
+def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, shown: bool) -> Fitted:
     # Before the peers, which may take longer than the fit.
     annotated(model.network_, ready.encoding.features, ready.details()).save(choices.out)
     if choices.checkpoint is not None:

@@ -63,6 +63,9 @@ def fit(
         str, typer.Option(help="How often to write it: 30s, 5min, 1h, or a number of steps.", metavar="TIME")
     ] = "5min",
     on_disk: OnDisk = False,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="Fit on all processes that torchrun starts, rows dealt out.")
+    ] = False,
     seed: Seed = "0",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -103,6 +106,7 @@ def fit(
             checkpoint=checkpoint,
             checkpoint_every=int(checkpoint_every) if checkpoint_every.isdecimal() else checkpoint_every,
             on_disk=on_disk,
+            distributed=distributed,
         )
         run_fit(choices, as_json, quiet)
 

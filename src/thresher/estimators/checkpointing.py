@@ -16,6 +16,7 @@ import torch
 
 from thresher._version import __version__
 from thresher.errors import ParameterError
+from thresher.objective.ranks import Alone
 from thresher.solvers.checkpoint import Checkpoint, Every
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -26,7 +27,7 @@ CHUNK = 2**20
 
 
 @contextmanager
-def checkpointed(estimator: Any, seed: int, **data: Any) -> Iterator[int]:
+def checkpointed(estimator: Any, seed: int, ranks: Alone, **data: Any) -> Iterator[int]:
     """Keep a fit in the estimator's checkpoint, if it has one, and go on from there; gives the seed to use.
 
     Parameters
@@ -35,6 +36,8 @@ def checkpointed(estimator: Any, seed: int, **data: Any) -> Iterator[int]:
         With `checkpoint` and `checkpoint_every`, and the parameters that the fit depends on.
     seed : int
         The seed of this fit. Where none was asked for, that of the fit in the checkpoint takes its place.
+    ranks : Alone
+        Who fits together.
     **data : array, sparse matrix, list of them or None
         All else that the fit depends on, by name.
     """
@@ -58,9 +61,12 @@ def checkpointed(estimator: Any, seed: int, **data: Any) -> Iterator[int]:
         # An object tells where in memory it is, which is another place in another process.
         **{name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in asked.items()},
         "random_state": "None" if estimator.random_state is None else str(seed),
-        **{name: "None" if value is None else fingerprint(value) for name, value in data.items()},
+        **{
+            name: "; ".join(ranks.objects("None" if value is None else fingerprint(value)))
+            for name, value in data.items()
+        },
     }
-    with Checkpoint(path, every, identity, seed).open() as checkpoint:
+    with Checkpoint(path, every, identity, seed, ranks).open() as checkpoint:
         yield checkpoint.seed
 
 

@@ -26,6 +26,7 @@ from thresher.estimators.inputs import part_of
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
+from thresher.objective.ranks import present
 from thresher.solvers.journal import forgetting
 
 
@@ -79,12 +80,19 @@ class _BudgetPath(Predictor):
             raise ParameterError(f"rule={self.rule!r}, but it must be one of {', '.join(RULES)}.")
         if self.callback is not None and not callable(self.callback):
             raise ParameterError(f"callback={self.callback!r}, but it must be a function or None.")
+        with present() as ranks:
+            if ranks.count > 1:
+                raise ParameterError(
+                    f"{type(self).__name__} came with {ranks.count} ranks, but it chooses the budget on the "
+                    "rows of one process. Choose it on some rows outside the process group, and fit with it "
+                    "there."
+                )
         seed = seed_of(self.random_state)
         settings = check_parameters(self._new(seed))
         budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)
         # What a user splits by may split otherwise the next time.
         own = None if isinstance(self.cv, (int, np.integer)) else folds_of(self.cv, rows, y, seed, classifier)
-        with checkpointed(self, seed, X=rows, y=y, folds=_flat(own)) as seed:
+        with checkpointed(self, seed, ranks, X=rows, y=y, folds=_flat(own)) as seed:
             folds = folds_of(self.cv, rows, y, seed, classifier) if own is None else own
             self._walk(X, y, rows, budgets, folds, seed, classifier)
 

@@ -72,7 +72,7 @@ class SparseMLP(Predictor):
             direct = [] if start.direct is None else [start.direct]
             known = [*direct, *(part for layer in start.layers for part in (layer.weights, layer.bias))]
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight, "the network to start from": known}
-        with checkpointed(self, settings.seed, **data) as seed:
+        with checkpointed(self, settings.seed, rows.ranks, **data) as seed:
             settings, fitted, held_out = replace(settings, seed=seed), rows, None
             if self.early_stopping:
                 kept, out = rows.ranks.together(lambda: self._split(rows, seed))

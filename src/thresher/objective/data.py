@@ -92,8 +92,8 @@ class Data:
     memory_limit : int
         Bytes that a copy of the inputs may take. Without one, rows are converted whenever they are read.
     ranks : Alone, optional
-        Who has the rows: `X`, `y` and `weight` are those of this rank. Numbers of rows count through all ranks,
-        `take` brings rows here from wherever they are, and a batch is what this rank has of some rows.
+        Who has the rows: `X`, `y` and `weight` are those of this rank. Numbers of rows count through all
+        ranks, `take` brings rows here from wherever they are, and a batch is what this rank has of some rows.
     """
 
     # Whether batches of a sparse matrix stay sparse; not where another class makes other inputs of them.
@@ -113,6 +113,8 @@ class Data:
         self.held, self.columns = X.shape
         self.ranks = ranks or Alone()
         self.rows = self.ranks.rows(self.held)
+        # The numbers written down in a sparse matrix.
+        self._written = self.ranks.added(self.X.nnz) if scipy.sparse.issparse(X) else 0
         y = torch.zeros(self.held, 0) if y is None else y
         self.targets = y.to(dtype) if y.is_floating_point() else y
         self.weight = weight
@@ -287,7 +289,7 @@ class Data:
     @property
     def row_numbers(self) -> int:
         """The numbers that a row of a batch holds, in the mean."""
-        return max(1, -(-self.X.nnz // max(1, self.held)) if self.sparse else self.columns)
+        return max(1, -(-self._written // max(1, self.rows)) if self.sparse else self.columns)
 
     def inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
         """Read the inputs of some rows, sparse where they stay so and else dense; see `read`."""

@@ -1,18 +1,23 @@
 """Rows split over processes: what each has of them, and how sums over rows are completed.
 
-Whatever sums over rows passes its sums through `sum` or `mean`, so that each process, a *rank*, decides on the
-same numbers. Rows are numbered through all ranks: first those of rank 0, then those of rank 1.
+Whatever sums over rows passes its sums through `sum` or `mean`, so that each process, a *rank*, decides on
+the same numbers. Rows are numbered through all ranks: first those of rank 0, then those of rank 1.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import timedelta
 from functools import cached_property
+from threading import Thread
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
 import scipy.sparse
@@ -22,9 +27,13 @@ from torch import Tensor
 
 from thresher.errors import ParameterError, RankError
 
-# Seconds that ranks wait for one that does not take part in a sum, and those in which all others then have to
-# say that they are there. Together they stay below a minute.
-SILENCE, ROLL_CALL = 40.0, 12.0
+# Seconds that ranks wait for one that takes no part in a sum; those in which all others, who may still be
+# waiting for it, then say that they are there; and those left to whoever keeps addresses: a minute at most.
+SILENCE, ROLL_CALL, MARGIN = 25.0, 28.0, 3.0
+# Seconds in which all ranks must have found one another.
+MEETING = 50.0
+# Seconds between two looks at who has answered.
+PAUSE = 0.1
 # Numbers in float64 that are added up where they are: a copy would be as large.
 LARGE = 2**16
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -70,6 +79,10 @@ class Alone:
     def sum(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Add up what the ranks have, in float64; tensors may be changed."""
         return parts
+
+    def added(self, number: int) -> int:
+        """Add up a number of each rank."""
+        return sum(self.objects(number))
 
     def mean(self, weight: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
         """Take the mean of what the ranks have, by a weight of each."""
@@ -225,15 +238,14 @@ class Ranks(Alone):
 
     def refuse_differences(self, described: dict[str, Any]) -> None:
         """Refuse ranks that do not agree, naming what differs."""
-        # Objects without a representation of their own show where they are.
-        told = self.objects({name: ADDRESS.sub("", repr(value)) for name, value in described.items()})
+        told = self.objects({name: _written(value) for name, value in described.items()})
         for name, value in told[0].items():
             for number, other in enumerate(told):
                 if other.get(name) != value:
                     there = f"{str(other.get(name))[:SHOWN]} on rank {number}"
                     raise ParameterError(
-                        f"{name} is {value[:SHOWN]} on rank 0, but {there}. Give every rank the same, and rows "
-                        "of one kind."
+                        f"{name} is {value[:SHOWN]} on rank 0, but {there}. Give every rank the same, and "
+                        "rows of one kind."
                     )
 
     def _reduce(self, numbers: Tensor, how: str = "SUM") -> None:
@@ -247,26 +259,45 @@ class Ranks(Alone):
             self._refuse_lost(error)
 
     def _refuse_lost(self, error: RuntimeError) -> NoReturn:
-        """Call the roll, by the addresses that all ranks share, and name those who do not answer."""
-        store = dist.PrefixStore(
-            f"thresher/{self.group.group_name}", dist.distributed_c10d._get_default_store()
-        )
-        missing = []
-        try:
-            store.set(str(self.number), "here")
-            for number in range(self.count):
-                try:
-                    store.wait([str(number)], timedelta(seconds=ROLL_CALL / self.count))
-                except dist.DistStoreError:
-                    missing.append(number)
-        except RuntimeError:
-            # Rank 0 keeps the addresses.
-            missing = [0]
-        lost = " and ".join(f"rank {number}" for number in missing) or "a rank"
+        """Name those who do not answer when the roll is called."""
+        told: list[list[int]] = []
+        # Whoever keeps the addresses may be silent as well, and a question to it has no end.
+        caller = Thread(target=self._call_roll, args=(told,), daemon=True)
+        caller.start()
+        caller.join(ROLL_CALL + MARGIN)
+        # Unless a launcher does, rank 0 keeps them.
+        missing = told[0] if told else [0]
+        lost = " and ".join(f"rank {number}" for number in missing)
+        what = f"{lost} of {self.count} died or fell silent" if lost else f"the {self.count} ranks lost touch"
         raise RankError(
-            f"{lost} of {self.count} died or fell silent (ranks wait {SILENCE + ROLL_CALL:.0f} seconds), so the "
-            "fit has ended on all of them. See what happened there, and fit again."
+            f"{what}, so the fit has ended on all of them. Ranks wait {SILENCE:.0f} seconds for one another: "
+            "see what happened there, and fit again."
         ) from error
+
+    def _call_roll(self, told: list[list[int]]) -> None:
+        """Tell who has not answered once there is one such rank, or after a while."""
+        until = time.monotonic() + ROLL_CALL
+        try:
+            common = dist.distributed_c10d._get_default_store()
+            store = dist.PrefixStore(f"thresher/{self.group.group_name}", common)
+            store.set(str(self.number), "here")
+            while True:
+                missing = [number for number in range(self.count) if not store.check([str(number)])]
+                if len(missing) <= 1 or time.monotonic() > until:
+                    return told.append(missing)
+                time.sleep(PAUSE)
+        except RuntimeError:
+            return None
+
+
+def _written(value: Any) -> str:
+    """Write a setting as every process does: the order of a set differs, and so do places in memory."""
+    if isinstance(value, (set, frozenset)):
+        return str(sorted(map(_written, value)))
+    if is_dataclass(value):
+        parts = (f"{part.name}={_written(getattr(value, part.name))}" for part in fields(value))
+        return f"{type(value).__name__}({', '.join(parts)})"
+    return ADDRESS.sub("", repr(value))
 
 
 @contextmanager
@@ -284,3 +315,61 @@ def present() -> Iterator[Alone]:
         yield Ranks(group)
     finally:
         dist.destroy_process_group(group)
+
+
+@contextmanager
+def meeting(address: str, number: int = -1, count: int = -1) -> Iterator[Alone]:
+    """Make the process group that :func:`present` finds, and give its ranks, whose patience is long.
+
+    Parameters
+    ----------
+    address : str
+        ``"tcp://host:port"``, where rank 0 listens, or ``"env://"``: as a launcher has set it.
+    number, count : int
+        Which rank this is, and how many there are, unless the launcher says so.
+    """
+    if dist.is_initialized():
+        raise RankError(
+            "this process is in a process group already, and can be one rank of one group only. Give each "
+            "rank a process of its own."
+        )
+    if address == "env://":
+        try:
+            number, count = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+            address = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        except (KeyError, ValueError) as error:
+            raise ParameterError(
+                f"no launcher has said which rank this is ({error} in the environment). Start all ranks with "
+                "one command, such as torchrun --nproc-per-node 2 --no-python thresher fit ..."
+            ) from error
+    # A launcher may listen for all ranks itself.
+    listens = number == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    patience, where = timedelta(seconds=MEETING), urlsplit(address)
+    try:
+        if not listens:
+            _reach(where.hostname or "", where.port or 0)
+        store = dist.TCPStore(where.hostname or "", where.port or 0, count, listens, patience)
+        dist.init_process_group("gloo", store=store, rank=number, world_size=count)
+    except (RuntimeError, OSError) as error:
+        raise RankError(
+            f"the {count} ranks did not find one another within {MEETING:.0f} seconds at {address} "
+            f"({error}). Start all of them, with the address of rank 0, which must be free there and "
+            "reachable from here."
+        ) from error
+    try:
+        yield Ranks(dist.group.WORLD)
+    finally:
+        dist.destroy_process_group()
+
+
+def _reach(host: str, port: int) -> None:
+    """Wait until somebody listens, which takes a moment where all start at once."""
+    until = time.monotonic() + MEETING
+    while True:
+        try:
+            socket.create_connection((host, port), MEETING).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(PAUSE)

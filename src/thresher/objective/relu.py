@@ -106,6 +106,11 @@ class Relu:
         """Give the same objective on other rows; the penalty stays what it is beside a sum over rows."""
         return replace(self, data=data, alpha=self.alpha * self.data.amount / max(data.amount, 1e-300))
 
+    def gathered(self) -> Relu:
+        """Give the same objective with all rows here, for what looks at them one by one."""
+        data = self.data.gathered()
+        return self if data is self.data else replace(self, data=data)
+
     def to(self, dtype: torch.dtype) -> Relu:
         """Give the same objective in another precision."""
         return replace(self, data=self.data.to(dtype))

@@ -14,6 +14,7 @@ from typing import Any
 
 from thresher.atomic import write_whole
 from thresher.errors import CheckpointError, CheckpointWarning, warn_user
+from thresher.objective.ranks import Alone
 from thresher.solvers.checkpoint_file import Stored, from_file, to_bytes
 from thresher.solvers.journal import Journal, State, T, using
 
@@ -59,6 +60,8 @@ class Checkpoint(Journal):
         What the fit is of, by name: a file is of the same fit where all of it is the same.
     seed : int
         The seed of the fit, in place of which the one in the file is taken.
+    ranks : Alone, optional
+        Who fits together. What they do is the same on all of them: the first writes, and all go on from that.
 
     Attributes
     ----------
@@ -67,14 +70,21 @@ class Checkpoint(Journal):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], every: Every, identity: dict[str, str], seed: int
+        self,
+        path: str | os.PathLike[str],
+        every: Every,
+        identity: dict[str, str],
+        seed: int,
+        ranks: Alone | None = None,
     ) -> None:
         self.path, self.every, self.identity, self.seed = os.fspath(path), every, identity, seed
+        self.ranks = ranks or Alone()
         # Work by number, in the order in which it began; what was read and what was done since.
         self.entries: dict[int, Entry] = {}
         self.next, self.steps, self.written = 0, 0, time.monotonic()
         self.closed = self.asked = False
-        stored = from_file(path)
+        read = self.ranks.together(lambda: None if self.ranks.number else from_file(path))
+        stored: Stored | None = self.ranks.objects(read)[0]
         if stored is not None and (stored.identity == identity or not stored.done):
             self._refuse_another(stored)
             self.seed = stored.seed
@@ -85,13 +95,7 @@ class Checkpoint(Journal):
     @contextmanager
     def open(self) -> Iterator[Checkpoint]:
         """Use this journal; the file is marked as that of a finished fit at the end, if it comes to that."""
-        try:
-            self._write()
-        except OSError as error:
-            raise CheckpointError(
-                f"{self.path} cannot be written ({error.strerror or error}). Make its folder, with room, or "
-                "give another path as checkpoint."
-            ) from error
+        self.ranks.together(self._write_or_refuse)
         with using(self), self._interruptible():
             yield self
         if not self.closed:
@@ -181,7 +185,19 @@ class Checkpoint(Journal):
         if not self.closed:
             self.entries[number] = _kept(name, 0, save())
 
+    def _write_or_refuse(self) -> None:
+        try:
+            self._write()
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.path} cannot be written ({error.strerror or error}). Make its folder, with room, or "
+                "give another path as checkpoint."
+            ) from error
+
     def _write(self, done: bool = False) -> None:
+        self.written = time.monotonic()
+        if self.ranks.number:
+            return
         states = [
             [number, entry.name, entry.within, entry.state()]
             for number, entry in sorted(self.entries.items())

@@ -98,7 +98,7 @@ class Search:
             self.tuning = replace(self.tuning, falling=replace(self.tuning.falling, screen=solver.screen))
         self.small = Size(objective, budget, self.tuning).small and not solver.incremental
         if self.small:
-            objective = replace(objective, data=objective.data.gathered())
+            objective = objective.gathered()
         self.objective = objective
         self.subset: Subset = subset_of(objective, budget, self.small, self.tuning.subset)
         self.tried: list[Candidate] = []

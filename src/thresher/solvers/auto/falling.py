@@ -207,7 +207,7 @@ def exchanged(objective: Relu, point: Point, budget: int, tuning: Tuning) -> Fit
 
     # What an exchange holds in memory, and its time, grow with the outputs as with the rows.
     share = min(1.0, falling.outputs_all / objective.layout.widths[-1])
-    few = some_rows(objective, int(falling.rows_each * budget * share))
+    few = some_rows(objective, int(falling.rows_each * budget * share)).gathered()
     fit = compactly(few, measured(few, point), fitted)
     trial = exchange(few, fit, falling.admitted, budget, tuning)
     fit = trial if trial.value < fit.value else fit
