@@ -34,7 +34,7 @@ def test_never_more_than_the_schedule_allows(case: NetworkCase, monkeypatch: pyt
     monkeypatch.setattr(Falling, "_exchange", watched)
     start = falling.start(0)
     largest = start.w.nonzeros
-    for point, _ in falling.run(start):
+    for point, _, _ in falling.run(start):
         assert point.w.nonzeros <= max(largest, falling.most)
     # The support changes at exchanges only, and those keep to the schedule.
     assert held
