@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -70,3 +72,20 @@ def test_a_cut_is_within_the_budget_with_the_biases_it_brings_along(case: Networ
     assert cut.w.nonzeros <= budget
     kept = chosen_within(objective, point.w.indices, usefulness, budget)
     assert torch.isin(point.w.indices[kept], cut.w.indices).all()
+
+
+def test_what_is_held_first_fits_into_the_memory_limit() -> None:
+    tuning, objective = replace(TUNING, small=0), CASES[-1].objective(count=64, dtype=torch.float32)
+    plenty = Falling(objective, 5, 6, 8, 0, tuning)
+    tight = Falling(replace(objective, memory_limit=20 * 200), 5, 6, 8, 0, tuning)
+    none = Falling(replace(objective, memory_limit=1), 5, 6, 8, 0, tuning)
+    assert (plenty.most, tight.most, none.most) == (50, 20, 5)
+
+
+def test_large_fused_networks_begin_at_the_size_of_their_targets() -> None:
+    objective = CASES[-1].objective(count=64, dtype=torch.float32)
+    usual, large = (
+        Falling(objective, 5, 6, 8, 0, replace(TUNING, crowded=crowded)).start(0) for crowded in (2000, 0)
+    )
+    assert torch.equal(usual.w.indices, large.w.indices)
+    assert 0 < float(large.w.values.abs().max()) < float(usual.w.values.abs().max())
