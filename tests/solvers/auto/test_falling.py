@@ -93,3 +93,20 @@ def test_screening_looks_at_a_share_of_the_blocks_of_every_layer(case: NetworkCa
     blocks = range(0, 40, 4)
     assert set().union(*(falling._some(blocks) for _ in range(100))) == set(blocks)
     assert list(Falling(objective, 5, 6, 8, 0, TUNING)._some(blocks)) == list(blocks)
+
+
+def test_what_is_held_first_fits_into_the_memory_limit() -> None:
+    tuning, objective = replace(TUNING, small=0), CASES[-1].objective(count=64, dtype=torch.float32)
+    plenty = Falling(objective, 5, 6, 8, 0, tuning)
+    tight = Falling(replace(objective, memory_limit=20 * 200), 5, 6, 8, 0, tuning)
+    none = Falling(replace(objective, memory_limit=1), 5, 6, 8, 0, tuning)
+    assert (plenty.most, tight.most, none.most) == (50, 20, 5)
+
+
+def test_large_fused_networks_begin_at_the_size_of_their_targets() -> None:
+    objective = CASES[-1].objective(count=64, dtype=torch.float32)
+    usual, large = (
+        Falling(objective, 5, 6, 8, 0, replace(TUNING, crowded=crowded)).start(0) for crowded in (2000, 0)
+    )
+    assert torch.equal(usual.w.indices, large.w.indices)
+    assert 0 < float(large.w.values.abs().max()) < float(usual.w.values.abs().max())

@@ -198,7 +198,7 @@ class Large:
         part = self.subset.part.to(torch.float64)
         limit = part.memory_limit
         if self.kept:
-            # Beside so many weights there is no room for one more copy of rows, of all columns or of some.
+            # Beside so many weights there is no room for one more copy of the rows, or of some columns.
             data = copy(part.data)
             data.memory_limit = 0
             part = replace(part, data=data, memory_limit=0)
