@@ -5,8 +5,8 @@
     python benchmarks/ranks.py --solvers paper --ways torch
 
 Times are those of `fit`, rows read and processes met. Fits are in float64: in float32 the rounding of sums in
-another order decides which weights stay at the edge of a support, until a fit has settled. Where others compute
-on the same machine, the ratio of processor times says what a quiet one would show, at best.
+another order decides which weights stay at the edge of a support, until a fit has settled. Where others
+compute on the same machine, the ratio of processor times says what a quiet one would show, at best.
 """
 
 from __future__ import annotations
