@@ -4,8 +4,9 @@
     python benchmarks/ranks.py --rows 20000         a look
     python benchmarks/ranks.py --solvers paper --ways torch
 
-Times are those of `fit`, rows read and processes met. Where others compute on the same machine, the ratio of
-processor times says what a quiet one would show, at best.
+Times are those of `fit`, rows read and processes met. Fits are in float64: in float32 the rounding of sums in
+another order decides which weights stay at the edge of a support, until a fit has settled. Where others
+compute on the same machine, the ratio of processor times says what a quiet one would show, at best.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def fitted(solver: str, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Fit to some rows, timed."""
     from thresher import SparseMLPRegressor
 
-    settings = {"solver": solver, "max_iter": PASSES[solver], "random_state": 0}
+    settings = {"solver": solver, "max_iter": PASSES[solver], "dtype": "float64", "random_state": 0}
     model = SparseMLPRegressor(BUDGET, HIDDEN, **settings)
     began, before = time.perf_counter(), time.process_time()
     model.fit(X, y)
@@ -125,7 +126,7 @@ def in_dask(folder: str, solver: str, rows: int, count: int) -> list[dict[str, A
 
     from thresher.dask import SparseMLPRegressor
 
-    settings = {"solver": solver, "max_iter": PASSES[solver], "random_state": 0}
+    settings = {"solver": solver, "max_iter": PASSES[solver], "dtype": "float64", "random_state": 0}
     cluster = distributed.LocalCluster(
         n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
     )

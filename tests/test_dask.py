@@ -69,4 +69,4 @@ def test_what_does_not_fit_is_refused(client: Any) -> None:
     with pytest.raises(DataError, match=r"ndarray came, .* thresher.SparseMLPRegressor"):
         SparseMLPRegressor(**PAPER).fit(X, targets)
     with pytest.raises((DataError, RankError), match=r"a partition has 100 and 1(99)? rows"):
-        SparseMLPRegressor(**PAPER).fit(rows, targets.rechunk((100, 199, 1)))
+        SparseMLPRegressor(**PAPER).fit(rows, targets.rechunk(((100, 199, 1),)))
