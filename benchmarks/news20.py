@@ -106,7 +106,7 @@ def fit_here(name: str, kind: str) -> dict[str, Any]:
 
 def main() -> None:
     """Print the table, or fit once and print what was found."""
-    if sys.argv[2:]:
+    if sys.argv[2:] and sys.argv[2] in ("ours", "l1"):
         print(json.dumps(fit_here(*sys.argv[1:])))
         return
     for row in measure(Options(), tuple(sys.argv[1:]) or tuple(SETS)):

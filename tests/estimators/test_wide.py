@@ -19,23 +19,23 @@ PLANTED = np.array([123_456_789, 987_654_321])
 
 
 def problem(width: int = WIDTH, seed: int = 0) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """Draw rows of thirty columns among very many, and whether one of two planted ones is there."""
+    """Draw rows of thirty columns among very many, and whether one of two planted ones is there alone."""
     draw = np.random.default_rng(seed)
-    holds = draw.random((ROWS, 2)) < 0.35
+    holds = draw.random((ROWS, 2)) < 0.4
     row, which = np.nonzero(holds)
     noise = draw.integers(0, width, (ROWS, 30))
     rows = np.concatenate([np.repeat(np.arange(ROWS), 30), row])
     columns = np.concatenate([noise.ravel(), PLANTED[which] % width])
     X = scipy.sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(ROWS, width))
     # SciPy turns coordinates into rows without a number for each column.
-    return X.tocsr(), holds.any(1).astype(int)
+    return X.tocsr(), (holds[:, 0] ^ holds[:, 1]).astype(int)
 
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[SparseMLPClassifier, scipy.sparse.csr_array, np.ndarray]:
     X, y = problem()
     tracemalloc.start()
-    model = SparseMLPClassifier(budget=8, hidden=100, max_iter=4, memory_limit="8MB", random_state=0)
+    model = SparseMLPClassifier(budget=12, hidden=100, max_iter=6, memory_limit="8MB", random_state=0)
     model.fit(X, y)
     # A single byte for each column would be 954 MB.
     assert tracemalloc.get_traced_memory()[1] < 40 * MEGABYTE
@@ -153,3 +153,34 @@ def test_a_share_that_is_none_is_refused(screen: Any) -> None:
 def test_solvers_that_sweep_everything_refuse_to_screen() -> None:
     with pytest.raises(ParameterError, match="screen came"):
         SparseMLPRegressor(screen=0.1, solver="paper").fit(np.eye(4), np.arange(4.0))
+
+
+def few_rows_of_many_inputs() -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(0)
+    y = np.arange(150) % 6
+    return draw.standard_normal((150, 200)) + 4.0 * (np.arange(200) == y[:, None]), y
+
+
+def test_the_penalty_is_chosen_on_rows_held_out_where_inputs_outnumber_rows() -> None:
+    X, y = few_rows_of_many_inputs()
+    settings: dict[str, Any] = {"budget": 30, "hidden": 4, "max_iter": 5, "random_state": 0}
+    model = SparseMLPClassifier(**settings).fit(X, y)
+    ways = [record["way"] for record in model.history_]
+    assert "penalty" in ways
+    assert ways.index("penalty") < ways.index("training")
+    assert model.nonzeros_ <= 30
+    for narrower in ({"alpha": 1.0}, {"max_iter": 4}):
+        other = SparseMLPClassifier(**{**settings, **narrower}).fit(X, y)
+        assert "penalty" not in [record["way"] for record in other.history_]
+    tall = SparseMLPClassifier(**settings).fit(X[:, :100], y)
+    assert "penalty" not in [record["way"] for record in tall.history_]
+
+
+def test_a_fit_that_is_stopped_while_a_penalty_is_chosen_has_a_network() -> None:
+    X, y = few_rows_of_many_inputs()
+    stop = SparseMLPClassifier(
+        budget=30, hidden=4, max_iter=10, random_state=0, callback=lambda record: record["way"] == "penalty"
+    )
+    stop.fit(X, y)
+    assert stop.status_.name == "callback"
+    assert 0 < stop.nonzeros_ <= 30

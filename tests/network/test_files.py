@@ -347,6 +347,17 @@ def test_an_absurd_width_allocates_nothing(path):
             tracemalloc.stop()
 
 
+def test_inputs_cost_nothing_but_their_places_end_at_64_bits(path):
+    empty = {
+        f"layer{i}.{part}": whole() if "indices" in part else floats() for i in (0, 1) for part in files.PARTS
+    }
+    path.write_bytes(content(empty, widths=[2**40, 3, 1], signs_only=[False, False]))
+    assert Network.load(path).inputs == 2**40
+    path.write_bytes(content(empty, widths=[2**62, 3, 1], signs_only=[False, False]))
+    with pytest.raises(ModelFileError, match="positions end at"):
+        Network.load(path)
+
+
 @pytest.mark.parametrize(
     ("details", "words"),
     [
