@@ -142,7 +142,12 @@ class Small:
         # Ways that were scored on more folds than others are compared among themselves, then on the same rows.
         more = {one.way for one in found if one.fold >= folds}
         rivals = [one for one in found if one.fold < folds and (one.key == best.key or one.way not in more)]
-        return chosen(rivals, errors, margin)
+        rival = chosen(rivals, errors, margin)
+        if not more or rival.key == best.key:
+            return rival
+        # The best of many networks on few rows is often the best by chance.
+        pair = [one for one in rivals if one.key in (best.key, rival.key)]
+        return chosen(pair, self.tuning.judge.errors_network, margin)
 
     @property
     def _level(self) -> float:
