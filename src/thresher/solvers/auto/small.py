@@ -139,7 +139,7 @@ class Small:
             return min(exact, key=lambda one: (one.nonzeros, one.score))
         errors, margin, folds = self.tuning.judge.errors, self.tuning.linear.margin, len(self.judges)
         best = chosen(found, errors, margin)
-        # Ways that were scored on more folds than others are compared among themselves, then on the same rows.
+        # What was scored on more folds than others is chosen there, then compared on the rows of all.
         more = {one.way for one in found if one.fold >= folds}
         rivals = [one for one in found if one.fold < folds and (one.key == best.key or one.way not in more)]
         rival = chosen(rivals, errors, margin)
