@@ -18,7 +18,7 @@ from thresher import SparseMLPClassifierCV, plot_path
 def main(folder: Path) -> None:
     """Walk the path, draw it, and print what it says."""
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    path = SparseMLPClassifierCV([2, 5, 10, 20, 40], hidden=4, cv=3, alpha=0.3, max_iter=50, random_state=0)
+    path = SparseMLPClassifierCV([2, 5, 10, 20], hidden=4, cv=3, alpha=0.3, max_iter=50, random_state=0)
     path.fit(X, y)
     for budget, mean, error in zip(path.budgets_, path.mean_scores_, path.standard_errors_, strict=True):
         mark = " <- chosen" if budget == path.budget_ else ""

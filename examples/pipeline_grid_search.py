@@ -27,7 +27,7 @@ def main() -> None:
     encode = make_column_transformer((OneHotEncoder(), ["hospital"]), remainder="passthrough")
     network = SparseMLPClassifier(hidden=4, max_iter=50, random_state=0)
     pipeline = make_pipeline(encode, network)
-    grid = {"sparsemlpclassifier__budget": [5, 10, 20], "sparsemlpclassifier__alpha": [0.3, 1.0]}
+    grid = {"sparsemlpclassifier__budget": [5, 20], "sparsemlpclassifier__alpha": [0.3, 1.0]}
     search = GridSearchCV(pipeline, grid, cv=3).fit(X_train, y_train)
     best = search.best_estimator_
     names = best[:-1].get_feature_names_out()[best[-1].get_support()]

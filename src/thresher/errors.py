@@ -33,6 +33,10 @@ class MemoryLimitError(ThresherError, ValueError):
     """Work that cannot fit into the memory it was given."""
 
 
+class RankError(ThresherError, RuntimeError):
+    """A fit on many machines of which one is lost, or could not take part."""
+
+
 class DataFileError(ThresherError, OSError):
     """A data file that is missing, or not what it claims to be."""
 
@@ -41,12 +45,20 @@ class ModelFileError(ThresherError, OSError):
     """A model file that is missing, damaged, or of another version."""
 
 
+class CheckpointError(ThresherError, OSError):
+    """A checkpoint that is damaged, of another fit, or cannot be written."""
+
+
 class MissingExtraError(ThresherError, ImportError):
     """A package that only some of Thresher's functions need, and that is not installed."""
 
 
 class InterruptedFitWarning(UserWarning):
     """A fit stopped by the user; the best network found so far is kept."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint that could not be written; the fit goes on, and the last one is kept."""
 
 
 class NoPathWarning(UserWarning):

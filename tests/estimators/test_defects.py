@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -251,24 +251,64 @@ class Own:
 
     size: int | None = None
     hold: int = 2
+    weights: tuple[Any, Any] | None = None
+    signs: Any = None
+    asked: Any = Needs()  # noqa: RUF009
 
     @property
     def needs(self) -> Needs:
-        return Needs()
+        return self.asked  # type: ignore[no-any-return]
 
     def init(self, objective: Any, budget: int, start: Any) -> Iterate:
         size = objective.size if self.size is None else self.size
-        w = SparseVector(torch.arange(self.hold), torch.ones(self.hold, dtype=torch.float64), size)
-        return Iterate(w, 1.0, 0.0)
+        held = self.weights or (torch.arange(self.hold), torch.ones(self.hold, dtype=torch.float64))
+        return Iterate(SparseVector(*held, size), 1.0, 0.0, self.signs)
 
     def step(self, iterate: Iterate) -> Iterate:
-        return Iterate(iterate.w, 1.0, 1.0, status=FINISHED)
+        return replace(iterate, passes=1.0, status=FINISHED)
 
     def stop(self, iterate: Iterate) -> None:
         return None
 
     def rescue(self, iterate: Iterate) -> Iterate:
         return iterate
+
+
+ONES = torch.ones(2, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("places", "values"),
+    [
+        (torch.tensor([3, 1]), ONES),
+        (torch.tensor([1, 1]), ONES),
+        (torch.tensor([-1, 1]), ONES),
+        (torch.tensor([1, 10**6]), ONES),
+        (torch.tensor([0, 1]), torch.ones(3)),
+        (torch.tensor([[0, 1]]), ONES[None]),
+        (torch.tensor([0.0, 1.0]), ONES),
+        (torch.tensor([0, 1]), np.ones(2)),
+    ],
+    ids=["unsorted", "twice", "negative", "beyond", "length", "shape", "fractions", "no tensor"],
+)
+def test_weights_whose_places_do_not_fit_are_refused(places: Any, values: Any) -> None:
+    for targets in (y, Y):
+        with pytest.raises(ParameterError) as error:
+            SparseMLPRegressor(10, 5, solver=Own(weights=(places, values))).fit(X, targets)
+        one_sentence(error, "Own", "ascending")
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 1), ()], ids=str)
+def test_signs_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ParameterError) as error:
+        SparseMLPRegressor(10, 5, solver=Own(signs=torch.ones(shape))).fit(X, y)
+    one_sentence(error, "Own", str(shape), "5 neurons")
+
+
+def test_what_a_solver_needs_must_be_needs() -> None:
+    with pytest.raises(ParameterError) as error:
+        SparseMLPRegressor(10, 5, solver=Own(asked={"kind": "relu"})).fit(X, y)
+    one_sentence(error, "needs", "Needs")
 
 
 @pytest.mark.filterwarnings("ignore::thresher.errors.NoPathWarning")

@@ -100,7 +100,7 @@ def test_training_helps(task: Any) -> None:
 
 @any_task
 def test_the_same_seed_gives_the_same_bits(task: Any) -> None:
-    first, again, other = (fitted(task, batch_size=20, max_iter=40, random_state=seed) for seed in (1, 1, 2))
+    first, again, other = (fitted(task, batch_size=20, max_iter=20, random_state=seed) for seed in (1, 1, 2))
     assert first.network_.equals(again.network_)
     assert not first.network_.equals(other.network_)
 
@@ -479,7 +479,7 @@ def digits() -> Any:
 def test_partial_fit_learns_digits_within_the_budget_at_every_call(digits: Any) -> None:
     data, test, y, truth = digits
     model = SparseMLPClassifier(300, 50, random_state=0)
-    for _ in range(5):
+    for _ in range(3):
         for first in range(0, len(data), 200):
             part = slice(first, first + 200)
             model.partial_fit(data[part], y[part], classes=np.arange(10))

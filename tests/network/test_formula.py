@@ -43,7 +43,7 @@ def test_the_text_computes_what_the_network_does(name):
     rights = [line.partition(" = ")[2] if "= " in line else line for line in lines]
     if network.classes is not None and "target" in network.details:
         rights = [line.split(" = ", 2)[2] for line in lines]
-    called = input_names(network)
+    called = [input_names(network)(i) for i in range(network.inputs)]
     looked_up = {i: f"v{i}_" for i in range(network.inputs)}
     for i in sorted(looked_up, key=lambda i: -len(called[i])):
         rights = [line.replace(f"[{printable(called[i])}]", f" {looked_up[i]} ") for line in rights]
@@ -61,7 +61,7 @@ def test_sympy_computes_what_the_network_does(name):
     network = NETWORKS[name]
     given = network.sympy()
     expressions = [given] if network.outputs == 1 else given
-    symbols = [sympy.Symbol(called, real=True) for called in input_names(network)]
+    symbols = [sympy.Symbol(called, real=True) for called in map(input_names(network), range(network.inputs))]
     assert {s for e in expressions for s in e.free_symbols} == {
         symbols[i] for i in np.flatnonzero(network.support())
     }

@@ -168,7 +168,9 @@ def test_some_columns_of_sparse_rows_are_dense_and_some_rows_as_well() -> None:
     chosen = torch.tensor([1, 4, 9])
     close(sparse.data.only(chosen).read(slice(0, ROWS)), dense.data.only(chosen).read(slice(0, ROWS)))
     some = np.array([4, 2, 30])
-    close(sparse.data.take(some).batch(slice(0, 3)).X, dense.data.take(some).batch(slice(0, 3)).X)
+    taken = sparse.data.take(some)
+    assert taken.sparse == (taken.rows * taken.columns * taken.dtype.itemsize > taken.memory_limit)
+    close(taken.read(slice(0, 3)), dense.data.take(some).batch(slice(0, 3)).X)
 
 
 def test_columns_are_scaled_by_what_is_written() -> None:

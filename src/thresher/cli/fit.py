@@ -44,6 +44,8 @@ class FitChoices:
     alpha: float | None
     seed: int
     compare: bool
+    checkpoint: Path | None
+    checkpoint_every: str | int
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,8 @@ def _fit(choices: FitChoices, ready: Prepared, shown: bool) -> Fitted:
     model, seconds = fit(choices, ready, shown)
     # Before the peers, which may take longer than the fit.
     annotated(model.network_, ready.encoding.features, ready.details()).save(choices.out)
+    if choices.checkpoint is not None:
+        choices.checkpoint.unlink(missing_ok=True)
     if ready.y_test is None:
         return Fitted(model, None, seconds, ())
     score = round(float(model.score(ready.X_test, ready.y_test)), 4)
@@ -131,6 +135,8 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
             alpha=choices.alpha,
             random_state=choices.seed,
             callback=show,
+            checkpoint=choices.checkpoint,
+            checkpoint_every=choices.checkpoint_every,
         )
         return _trained(model, ready)
 
@@ -159,6 +165,8 @@ def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
             alpha=choices.alpha,
             random_state=choices.seed,
             callback=show,
+            checkpoint=choices.checkpoint,
+            checkpoint_every=choices.checkpoint_every,
         )
         return _trained(model, ready)
 

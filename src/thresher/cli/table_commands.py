@@ -51,6 +51,15 @@ def fit(
     compare: Annotated[
         bool, typer.Option("--compare/--no-compare", help="Fit a dense network and a linear model as well.")
     ] = True,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file that keeps what was done; the same command goes on from it.", metavar="FILE"
+        ),
+    ] = None,
+    checkpoint_every: Annotated[
+        str, typer.Option(help="How often to write it: 30s, 5min, 1h, or a number of steps.", metavar="TIME")
+    ] = "5min",
     seed: Seed = "0",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -63,7 +72,12 @@ def fit(
     """
     from thresher.cli.outcome import reported
 
-    with reported(debug, "A model is written once its fit has ended. Run it again with:"):
+    with reported(
+        debug,
+        "A model is written once its fit has ended. Run it again with:"
+        if checkpoint is None
+        else "Go on from the checkpoint with:",
+    ):
         from thresher.cli.fit import FitChoices, run_fit
         from thresher.cli.values import names, number, one_of, share, whole_number, widths
 
@@ -83,6 +97,8 @@ def fit(
             alpha=None if alpha is None else number("--alpha", alpha),
             seed=whole_number("--seed", seed, least=0),
             compare=compare,
+            checkpoint=checkpoint,
+            checkpoint_every=int(checkpoint_every) if checkpoint_every.isdecimal() else checkpoint_every,
         )
         run_fit(choices, as_json, quiet)
 

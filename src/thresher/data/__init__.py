@@ -7,6 +7,11 @@
 - :mod:`thresher.data.folder` finds the data folder.
 - :mod:`thresher.data.fetch` fills it from OpenML, where that is asked for.
 - :mod:`thresher.data.tables` reads tables; :mod:`thresher.data.prepared` makes them ready to train on.
+- :func:`open_rows` opens rows that stay on disk.
 
-Import names from the modules themselves. Nothing here needs torch.
+Import other names from the modules themselves. Nothing here needs torch.
 """
+
+from thresher.data.opening import open_rows
+
+__all__ = ["open_rows"]

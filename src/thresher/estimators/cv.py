@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from thresher.errors import DataError, ParameterError
+from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.choosing import (
     RULES,
     budgets_to_try,
@@ -21,9 +22,11 @@ from thresher.estimators.choosing import (
     standard_errors,
     walk,
 )
+from thresher.estimators.inputs import part_of
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
-from thresher.estimators.predicting import ClassPredictor, Predictor, refuse_one_class
+from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
+from thresher.solvers.journal import forgetting
 
 
 @dataclass(eq=False, repr=False)
@@ -46,6 +49,8 @@ class _BudgetPath(Predictor):
     tuning: Any = None
     random_state: Any = None
     callback: Callable[[dict[str, Any]], object] | None = None
+    checkpoint: Any = None
+    checkpoint_every: str | int = "5min"
 
     _estimator: ClassVar[Callable[..., Any]]
     _passed_on: ClassVar[tuple[str, ...]] = (
@@ -77,13 +82,30 @@ class _BudgetPath(Predictor):
         seed = seed_of(self.random_state)
         settings = check_parameters(self._new(seed))
         budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)
-        folds = folds_of(self.cv, rows, y, seed, classifier)
+        # What a user splits by may split otherwise the next time.
+        own = None if isinstance(self.cv, (int, np.integer)) else folds_of(self.cv, rows, y, seed, classifier)
+        with checkpointed(self, seed, X=rows, y=y, folds=_flat(own)) as seed:
+            folds = folds_of(self.cv, rows, y, seed, classifier) if own is None else own
+            self._walk(X, y, rows, budgets, folds, seed, classifier)
+
+    def _walk(
+        self,
+        X: Any,
+        y: np.ndarray,
+        rows: Any,
+        budgets: list[int],
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        seed: int,
+        classifier: bool,
+    ) -> None:
+        """Fit every fold, and go down to the budget chosen."""
         scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
         scores = np.empty((len(budgets), len(folds)))
         nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
-        for fold, (train, test) in enumerate(folds):
-            for place, model in walk(self._new(seed), rows[train], y[train], budgets):
-                score = scorer(model, rows[test], y[test])
+        for fold, split in enumerate(folds):
+            (seen, train), (unseen, test) = (part_of(rows, numbers) for numbers in split)
+            for place, model in walk(self._new(seed), seen, y[train], budgets):
+                score = scorer(model, unseen, y[test])
                 if not np.isfinite(score):
                     raise DataError(
                         f"scoring={self.scoring!r} gives {score} on fold {fold + 1}, whose {len(test)} "
@@ -107,11 +129,16 @@ class _BudgetPath(Predictor):
 
     def _tell(self, budget: int, fold: int | None, folds: int, score: float | None) -> None:
         if self.callback is not None:
-            self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
+            with forgetting():
+                self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
+
+
+def _flat(folds: list[tuple[np.ndarray, np.ndarray]] | None) -> list[np.ndarray] | None:
+    return None if folds is None else [part for fold in folds for part in fold]
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
+class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
     """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
 
     On every fold the largest budget is fitted first and each smaller one starts from the network before it.
@@ -139,6 +166,8 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
         Seed of folds and fits.
     callback : callable, optional
         Called after every fit with a dict of budget, fold, folds and score; on the last walk fold is None.
+    checkpoint, checkpoint_every
+        As in :class:`SparseMLPRegressor`, for all fits together.
 
     Attributes
     ----------
@@ -166,12 +195,12 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
 
     _estimator: ClassVar[Callable[..., Any]] = SparseMLPRegressor
 
-    def fit(self, X: Any, y: Any) -> SparseMLPRegressorCV:
+    def fit(self, X: Any, y: Any = None) -> SparseMLPRegressorCV:
         """Choose a budget and fit its network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,) or (n, n_targets)
 
         Returns
@@ -185,7 +214,7 @@ class SparseMLPRegressorCV(RegressorMixin, _BudgetPath):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
+class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, _BudgetPath):
     """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
 
     Parameters and attributes are those of :class:`SparseMLPRegressorCV`, and in addition:
@@ -204,9 +233,9 @@ class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> path = SparseMLPClassifierCV([2, 5, 10], hidden=3, cv=3, max_iter=20, random_state=0).fit(X, y)
+    >>> path = SparseMLPClassifierCV([2, 10], hidden=3, cv=2, max_iter=20, random_state=0).fit(X, y)
     >>> path.nonzeros_ <= path.budget_, path.scores_.shape
-    (True, (3, 3))
+    (True, (2, 2))
     """
 
     class_weight: Any = None
@@ -219,12 +248,12 @@ class SparseMLPClassifierCV(ClassifierMixin, ClassPredictor, _BudgetPath):
         tags.classifier_tags.multi_class = self._estimator().__sklearn_tags__().classifier_tags.multi_class
         return tags
 
-    def fit(self, X: Any, y: Any) -> SparseMLPClassifierCV:
+    def fit(self, X: Any, y: Any = None) -> SparseMLPClassifierCV:
         """Choose a budget and fit its network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,)
             Labels: numbers, strings or booleans.
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
+from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.predicting import Predictor
 from thresher.estimators.train import LARGEST, Rows, Settings, Trained, solver_of, train
 from thresher.network import Network
 from thresher.objective.loss import Loss
+from thresher.objective.ranks import Alone
 from thresher.progress import Progress
 from thresher.solvers.auto import Auto
 from thresher.solvers.loop import INTERRUPTED, Record, Status
+
+# Parameters that each rank may have of its own, or that are compared in another way.
+OWN = ("_", "callback", "random_state", "verbose")
 
 
 @dataclass(eq=False, repr=False)
@@ -40,6 +48,7 @@ class SparseMLP(Predictor):
     n_iter_no_change: int = 10
     update_gates_every: int = 1
     memory_limit: int | str = "64MB"
+    screen: float | None = None
     device: str = "cpu"
     dtype: str = "auto"
     tuning: Any = None
@@ -47,32 +56,78 @@ class SparseMLP(Predictor):
     verbose: bool | int = False
     warm_start: bool = False
     callback: Callable[[Record], object] | None = None
+    checkpoint: Any = None
+    checkpoint_every: str | int = "5min"
 
     def _train(
         self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None
     ) -> Trained:
         """Split off a validation part if asked, run the solver under a progress bar, keep what it says."""
-        refuse_extreme_weights(rows.weight)
+        rows.ranks.together(lambda: refuse_extreme_weights(rows.weight))
         self._refuse_options(settings, outputs, rows.weight)
-        held_out = None
-        if self.early_stopping:
-            rows, held_out = self._split(rows, settings.seed)
         if start is None and self.warm_start:
             start = self._continued(rows, outputs, settings)
+        known = None
+        if start is not None:
+            direct = [] if start.direct is None else [start.direct]
+            known = [*direct, *(part for layer in start.layers for part in (layer.weights, layer.bias))]
+        data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight, "the network to start from": known}
+        with checkpointed(self, settings.seed, **data) as seed:
+            settings, fitted, held_out = replace(settings, seed=seed), rows, None
+            if self.early_stopping:
+                kept, out = rows.ranks.together(lambda: self._split(rows, seed))
+                fitted, held_out = rows.take(kept), rows.take(out)
+            trained = self._run(fitted, outputs, loss, settings, start, held_out)
+        if trained.solution.status is INTERRUPTED:
+            on = "warm_start=True" if self.checkpoint is None else f"the same checkpoint={self.checkpoint!r}"
+            warn_user(
+                "the fit was interrupted; the best network found so far is kept. Fit again with "
+                f"{on} to go on from it.",
+                InterruptedFitWarning,
+            )
+        return trained
+
+    def _run(
+        self,
+        rows: Rows,
+        outputs: int,
+        loss: Loss,
+        settings: Settings,
+        start: Network | None,
+        held_out: Rows | None,
+    ) -> Trained:
+        """Run the solver under a progress bar."""
         with Progress(settings.max_iter, shown=bool(self.verbose)) as progress:
 
             def report(record: Record) -> object:
                 progress.update(record)
-                return self.callback(record) if self.callback is not None else None
+                if self.callback is None:
+                    return None
+                # What one rank asks for, all do.
+                return rows.ranks.highest(torch.tensor(bool(self.callback(record)), dtype=torch.uint8))
 
-            trained = train(rows, outputs, loss, settings, start=start, held_out=held_out, callback=report)
-        if trained.solution.status is INTERRUPTED:
-            warn_user(
-                "the fit was interrupted; the best network found so far is kept. Fit again with "
-                "warm_start=True to go on from it.",
-                InterruptedFitWarning,
-            )
-        return trained
+            return train(rows, outputs, loss, settings, start=start, held_out=held_out, callback=report)
+
+    def _agreed(
+        self, ranks: Alone, settings: Settings, X: Any, y: np.ndarray, weight: np.ndarray | None
+    ) -> Settings:
+        """Refuse ranks that ask for something else or have rows of another kind; the first gives the seed."""
+        chosen = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in OWN}
+        given = self.random_state if isinstance(self.random_state, Integral) else None
+        ranks.refuse_differences(
+            {
+                "the number of columns": X.shape[1],
+                "the type of X": ("sparse " if scipy.sparse.issparse(X) else "") + X.dtype.name,
+                "the type of y": y.dtype.kind,
+                "the number of targets": y.shape[1:],
+                "the names of columns": list(getattr(self, "feature_names_in_", ())),
+                "sample_weight": "given" if weight is not None else None,
+                "callback": "given" if self.callback is not None else None,
+                "random_state": given,
+                **chosen,
+            }
+        )
+        return replace(settings, seed=ranks.objects(settings.seed)[0])
 
     def _refuse_options(self, settings: Settings, outputs: int, weight: np.ndarray | None) -> None:
         """Refuse options that the solver would ignore."""
@@ -90,6 +145,7 @@ class SparseMLP(Predictor):
         made = {
             "batch_size": isinstance(settings.batch_size, int) and settings.batch_size,
             "tuning": self.tuning,
+            "screen": settings.screen,
         }
         ignored += [name for name, given in made.items() if given and getattr(solver, name, None) != given]
         if ignored:
@@ -102,15 +158,21 @@ class SparseMLP(Predictor):
 
     def _train_part(self, rows: Rows, outputs: int, loss: Loss, settings: Settings) -> Trained:
         """Go through some rows once, from the network there is: room for new weights, then back to budget."""
+        if self.checkpoint is not None:
+            raise ParameterError(
+                f"checkpoint={self.checkpoint!r} came, but partial_fit goes through its rows once, and every "
+                "call goes on from the network there is. Leave it out, and save network_ between calls."
+            )
         parts = getattr(self, "parts_seen_", 0)
         start = self._continued(rows, outputs, settings)
         if start is None:
             parts = 0
-        solver = Auto(settings.batch_size, 1, settings.seed + parts, settings.tuning, settings.alpha, True)
+        chosen = settings.tuning, settings.alpha, True, settings.screen
+        solver = Auto(settings.batch_size, 1, settings.seed + parts, *chosen)
         self.parts_seen_ = parts + 1
         return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 
-    def _split(self, rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    def _split(self, rows: Rows, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Set rows of some weight aside for early stopping, keeping the shares of the classes."""
         codes = rows.y.dtype.kind in "iu" or rows.classes
         labels = rows.y[:, 0] if codes and np.unique(rows.y, return_counts=True)[1].min() > 1 else None
@@ -128,7 +190,7 @@ class SparseMLP(Predictor):
                 f"validation_fraction={self.validation_fraction}: {error} Use early_stopping=False or more "
                 "rows."
             ) from error
-        return rows.take(np.sort(kept)), rows.take(out)
+        return np.sort(kept), out
 
     def _continued(self, rows: Rows, outputs: int, settings: Settings) -> Network | None:
         """Give the network of the last fit if it has the right shape."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from thresher.data.rows import OnDisk
 from thresher.errors import DataError
 
 # Kinds of types that are numbers, whatever their values; complex ones are scikit-learn's to refuse.
@@ -54,6 +55,25 @@ def refuse_all_but_numbers(name: str, values: Any) -> None:
         shown = repr(found[:QUOTED]) if isinstance(found, (str, bytes, bytearray)) else str(found)
         where = name if column is None else f"column {column!r} of {name}"
         raise DataError(f"{where} holds {what} ({shown}), but a network computes with numbers. {advice}")
+
+
+def target_of(X: Any, y: Any) -> Any:
+    """Give the targets that came, or those that rows on disk bring along."""
+    if y is not None or not isinstance(X, OnDisk):
+        return y
+    if X.target is None:
+        raise DataError(
+            f"{X!r} came without a target: name it in open_rows(path, target=...), or give y beside the rows."
+        )
+    return X.target
+
+
+def part_of(X: Any, rows: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Give some of the rows, and their numbers: those on disk stay there, and in their order."""
+    if not isinstance(X, OnDisk):
+        return X[rows], rows
+    rows = np.sort(rows)
+    return X.take(rows), rows
 
 
 def _columns_in_doubt(values: Any) -> Iterator[tuple[Any, np.ndarray]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import compute_sample_weight
@@ -16,9 +17,10 @@ from sklearn.utils.validation import column_or_1d
 from thresher.errors import DataError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.parameters import check_parameters
-from thresher.estimators.predicting import ClassPredictor, refuse_one_class
+from thresher.estimators.predicting import ClassPredictor, Scored, refuse_one_class
 from thresher.estimators.train import Rows, Settings
 from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, Poisson, SquaredError
+from thresher.objective.ranks import Alone, present
 
 LOSSES: dict[str, Callable[[], Loss]] = {
     "auto": SquaredError,
@@ -29,7 +31,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressor(RegressorMixin, SparseMLP):
+class SparseMLPRegressor(Scored, RegressorMixin, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for regression.
 
     The network is trained sparse: the default solver never holds more than a multiple of the budget (ten
@@ -73,6 +75,10 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         With "paper": after how many steps the gates follow the weights (the paper's k).
     memory_limit : int or str
         Bytes that working arrays may take beyond the data, such as "64MB".
+    screen : float, optional
+        The share of the blocks of a gradient that is looked at for new places each time, drawn at random.
+        Blocks are as large as `memory_limit` allows; all of them are looked at by default. Try 0.1 where a
+        wide network on wide data takes too long.
     device : {"cpu"}
         Where to compute.
     dtype : {"auto", "float32", "float64"}
@@ -87,6 +93,12 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
         Whether to start from the network of the previous fit.
     callback : callable, optional
         Called with a record after every step; a true answer stops the fit.
+    checkpoint : str or path, optional
+        A file that keeps what a fit has done so far. Fitting again with the same file, parameters and data
+        goes on from there after a crash, Ctrl-C or a callback that stopped it, and ends with the same bits.
+    checkpoint_every : str or int
+        How often the file is written at most: a time such as "30s", "5min" or "1h", or a number of steps,
+        those on minibatches included.
 
     Attributes
     ----------
@@ -113,21 +125,23 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
     True
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseMLPRegressor:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressor:
         """Train a network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk (:func:`thresher.data.open_rows`) of shape (n, d)
         y : array of shape (n,) or (n, targets)
+            Rows on disk may bring it along.
         sample_weight : array of shape (n,), optional
 
         Returns
         -------
         self
         """
-        rows, loss, settings = self._prepared(X, y, sample_weight)
-        trained = self._train(rows, rows.y.shape[1], loss, settings)
+        with present() as ranks:
+            rows, loss, settings = self._prepared(ranks, X, y, sample_weight)
+            trained = self._train(rows, rows.y.shape[1], loss, settings)
         self._keep(trained, settings, link=loss.link)
         return self
 
@@ -136,27 +150,34 @@ class SparseMLPRegressor(RegressorMixin, SparseMLP):
 
         Parameters are those of :meth:`fit`; `max_iter` and `solver` play no part.
         """
-        rows, loss, settings = self._prepared(X, y, sample_weight, reset=not hasattr(self, "network_"))
-        trained = self._train_part(rows, rows.y.shape[1], loss, settings)
+        fresh = not hasattr(self, "network_")
+        with present() as ranks:
+            rows, loss, settings = self._prepared(ranks, X, y, sample_weight, reset=fresh)
+            trained = self._train_part(rows, rows.y.shape[1], loss, settings)
         self._keep(trained, settings, link=loss.link)
         return self
 
     def _prepared(
-        self, X: Any, y: Any, sample_weight: Any, reset: bool = True
+        self, ranks: Alone, X: Any, y: Any, sample_weight: Any, reset: bool = True
     ) -> tuple[Rows, Loss, Settings]:
-        settings = check_parameters(self)
-        loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
-        _refuse_link(loss, ("identity", "log"), "a regressor predicts numbers")
-        X, y = self._validated(X, y, numeric=True, reset=reset)
-        if y.ndim == 2 and y.shape[1] == 1:
-            y = column_or_1d(y, warn=True)
-        y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        loss.check(y)
-        return Rows(X, y, checked_weights(sample_weight, X)), loss, settings
+        def checked() -> tuple[Any, np.ndarray, np.ndarray | None, Loss, Settings]:
+            settings = check_parameters(self)
+            loss = LOSSES[self.loss]() if isinstance(self.loss, str) else self.loss
+            _refuse_link(loss, ("identity", "log"), "a regressor predicts numbers")
+            valid, targets = self._validated(X, y, numeric=True, reset=reset)
+            if targets.ndim == 2 and targets.shape[1] == 1:
+                targets = column_or_1d(targets, warn=True)
+            targets = np.asarray(targets, dtype=np.float64).reshape(len(targets), -1)
+            loss.check(targets)
+            return valid, targets, checked_weights(sample_weight, valid), loss, settings
+
+        X, y, weight, loss, settings = ranks.together(checked)
+        settings = self._agreed(ranks, settings, X, y, weight)
+        return Rows(X, y, weight, ranks=ranks.holding(len(y))), loss, settings
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
+class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for two or more classes.
 
     Parameters are those of :class:`SparseMLPRegressor`, and in addition:
@@ -186,14 +207,14 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
 
     class_weight: Any = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseMLPClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPClassifier:
         """Train a network.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array, sparse matrix or rows on disk (:func:`thresher.data.open_rows`) of shape (n, d)
         y : array of shape (n,)
-            Labels of two classes or more: numbers, strings or booleans.
+            Labels of two classes or more: numbers, strings or booleans. Rows on disk may bring them along.
         sample_weight : array of shape (n,), optional
             Every class needs a row of some weight.
 
@@ -201,17 +222,18 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         -------
         self
         """
-        settings = check_parameters(self)
-        X, y = self._validated(X, y, numeric=False)
-        check_classification_targets(y)
-        encoder = LabelEncoder().fit(y)
-        refuse_one_class(encoder.classes_)
-        loss = self._loss(len(encoder.classes_), settings)
-        codes = encoder.transform(y)
-        weight = self._weights(sample_weight, X, y)
-        _refuse_weightless_classes(weight, codes, encoder.classes_)
-        rows = Rows(X, _targets(codes, loss), weight, classes=True)
-        trained = self._train(rows, _outputs(encoder.classes_), loss, settings)
+        with present() as ranks:
+            X, y, weight, settings = self._checked(ranks, X, y, sample_weight)
+            # Some labels may be seen by one rank only.
+            labels = ranks.together(lambda: LabelEncoder().fit(y).classes_)
+            encoder = LabelEncoder().fit(np.concatenate(ranks.objects(labels)))
+            refuse_one_class(encoder.classes_)
+            loss = self._loss(len(encoder.classes_), settings)
+            codes = encoder.transform(y)
+            weight = self._balanced(ranks, weight, y, codes, len(encoder.classes_))
+            _refuse_weightless_classes(ranks, weight, codes, encoder.classes_)
+            rows = Rows(X, _targets(codes, loss), weight, True, ranks.holding(len(y)))
+            trained = self._train(rows, _outputs(encoder.classes_), loss, settings)
         self.classes_ = encoder.classes_
         self._keep(trained, settings, classes=self.classes_, link=loss.link)
         return self
@@ -228,16 +250,29 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         classes : array, optional
             All labels there will be; needed at the first call.
         """
-        settings = check_parameters(self)
-        X, y = self._validated(X, y, numeric=False, reset=not hasattr(self, "network_"))
-        check_classification_targets(y)
-        self._take_classes(classes, y)
-        loss = self._loss(len(self.classes_), settings)
-        codes = np.searchsorted(self.classes_, y)
-        rows = Rows(X, _targets(codes, loss), self._weights(sample_weight, X, y), classes=True)
-        trained = self._train_part(rows, _outputs(self.classes_), loss, settings)
+        fresh = not hasattr(self, "network_")
+        with present() as ranks:
+            X, y, weight, settings = self._checked(ranks, X, y, sample_weight, reset=fresh)
+            ranks.together(lambda: self._take_classes(classes, y))
+            loss = self._loss(len(self.classes_), settings)
+            codes = np.searchsorted(self.classes_, y)
+            weight = self._balanced(ranks, weight, y, codes, len(self.classes_))
+            rows = Rows(X, _targets(codes, loss), weight, True, ranks.holding(len(y)))
+            trained = self._train_part(rows, _outputs(self.classes_), loss, settings)
         self._keep(trained, settings, classes=self.classes_, link=loss.link)
         return self
+
+    def _checked(
+        self, ranks: Alone, X: Any, y: Any, sample_weight: Any, reset: bool = True
+    ) -> tuple[Any, np.ndarray, np.ndarray | None, Settings]:
+        def checked() -> tuple[Any, np.ndarray, np.ndarray | None, Settings]:
+            settings = check_parameters(self)
+            valid, labels = self._validated(X, y, numeric=False, reset=reset)
+            check_classification_targets(labels)
+            return valid, labels, checked_weights(sample_weight, valid), settings
+
+        X, y, weight, settings = ranks.together(checked)
+        return X, y, weight, self._agreed(ranks, settings, X, y, weight)
 
     def _take_classes(self, classes: Any, y: np.ndarray) -> None:
         """Keep the labels given at the first call, and refuse others."""
@@ -277,11 +312,18 @@ class SparseMLPClassifier(ClassifierMixin, ClassPredictor, SparseMLP):
         squared = self.loss == "squared" or (self.loss == "auto" and threshold_needed)
         return SquaredError() if squared else Logistic()
 
-    def _weights(self, sample_weight: Any, X: Any, y: np.ndarray) -> np.ndarray | None:
-        weight = checked_weights(sample_weight, X)
+    def _balanced(
+        self, ranks: Alone, weight: np.ndarray | None, y: np.ndarray, codes: np.ndarray, classes: int
+    ) -> np.ndarray | None:
+        """Multiply the weights of samples by those of their classes."""
         if self.class_weight is None:
             return weight
-        balance = compute_sample_weight(self.class_weight, y)
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            (total,) = ranks.sum(torch.from_numpy(np.bincount(codes, minlength=classes)))
+            counts = total.numpy()
+            balance = (counts.sum() / ((counts > 0).sum() * np.maximum(1, counts)))[codes]
+        else:
+            balance = ranks.together(lambda: compute_sample_weight(self.class_weight, y))
         return balance if weight is None else weight * balance
 
 
@@ -294,11 +336,14 @@ def _refuse_link(loss: Loss, links: tuple[str, ...], because: str) -> None:
         )
 
 
-def _refuse_weightless_classes(weight: np.ndarray | None, codes: np.ndarray, classes: np.ndarray) -> None:
+def _refuse_weightless_classes(
+    ranks: Alone, weight: np.ndarray | None, codes: np.ndarray, classes: np.ndarray
+) -> None:
     """Refuse weights that drop every row of a class: the network could never predict it."""
     if weight is None:
         return
-    without = np.flatnonzero(np.bincount(codes, weight, len(classes)) == 0)
+    (weights,) = ranks.sum(torch.from_numpy(np.bincount(codes, weight, len(classes))))
+    without = np.flatnonzero(weights.numpy() == 0)
     if len(without):
         raise DataError(
             f"the weights leave class {classes[without].tolist()[0]!r} without any weight, but a classifier "

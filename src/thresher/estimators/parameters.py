@@ -15,6 +15,7 @@ from thresher.errors import ParameterError
 from thresher.estimators.train import Settings
 from thresher.linear.budget import check_budget
 from thresher.solvers.auto import Tuning
+from thresher.solvers.loop import Needs
 
 # What a regressor and a classifier can be asked to minimise, and what an object that says it must have.
 LOSSES = (("auto", "squared", "huber", "poisson"), ("auto", "logistic", "squared"))
@@ -52,6 +53,12 @@ def check_parameters(estimator: Any) -> Settings:
             _object_with(estimator.solver, ("needs", "init", "step", "stop", "rescue")),
             "'auto', 'paper' or a solver object with needs, init, step, stop and rescue",
         )
+        needs = getattr(estimator.solver, "needs", None)
+        if needs is not None and not isinstance(estimator.solver, type) and not isinstance(needs, Needs):
+            problems.append(
+                f"solver.needs={needs!r}, but it must be a thresher.solvers.loop.Needs, which says what it "
+                "takes."
+            )
     for name in ("bias", "scale"):
         require(name, getattr(estimator, name) in (None, True, False), "True, False or None")
     alpha = estimator.alpha
@@ -71,6 +78,12 @@ def check_parameters(estimator: Any) -> Settings:
         require(name, _whole(value) and value >= 1, "a whole number of 1 or more")
     memory = memory_bytes(estimator.memory_limit)
     require("memory_limit", memory is not None, "a number of bytes or a size such as '64MB'")
+    screen = estimator.screen
+    require(
+        "screen",
+        screen is None or (_real(screen) and 0 < screen <= 1),
+        "a share of the blocks, above 0 and at most 1, or None",
+    )
     require("device", estimator.device == "cpu", "'cpu', the only device this version computes on")
     require("dtype", estimator.dtype in ("auto", "float32", "float64"), "'auto', 'float32' or 'float64'")
     allowed = LOSSES[hasattr(estimator, "class_weight")]
@@ -107,6 +120,7 @@ def check_parameters(estimator: Any) -> Settings:
         dtype=estimator.dtype,
         seed=seed_of(estimator.random_state),
         patience=patience,
+        screen=None if screen is None else float(screen),
         tuning=estimator.tuning or Tuning(),
     )
 

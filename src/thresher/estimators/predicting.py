@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
+from thresher.data.rows import OnDisk
 from thresher.errors import DataError
-from thresher.estimators.inputs import refuse_all_but_numbers
+from thresher.estimators.inputs import refuse_all_but_numbers, target_of
 from thresher.network import Network
 
 # Types of numbers that are read as they are; anything else becomes float64.
@@ -29,8 +38,13 @@ class Predictor(BaseEstimator):
     def _validated(self, X: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
         """Check X and y without copying X: integers and float16 stay, other numbers become float64."""
         refuse_all_but_numbers("X", X)
+        y = target_of(X, y)
         if numeric:
             refuse_all_but_numbers("y", y)
+        if isinstance(X, OnDisk):
+            self._check_columns(X, reset)
+            check_consistent_length(X, y)
+            return X, _check_y(y, multi_output=numeric, y_numeric=numeric, estimator=self)
         X, y = validate_data(
             self,
             X,
@@ -47,7 +61,16 @@ class Predictor(BaseEstimator):
     def _checked_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self, "network_")
         refuse_all_but_numbers("X", X)
+        if isinstance(X, OnDisk):
+            self._check_columns(X, reset=False)
+            return X
         return validate_data(self, X, reset=False, accept_sparse="csr", dtype=KEPT)
+
+    def _check_columns(self, X: OnDisk, reset: bool) -> None:
+        """Learn or compare number and names of columns; values on disk are checked when they are read."""
+        named = X if X.columns is None else pd.DataFrame(columns=X.columns)
+        _check_feature_names(self, named, reset=reset)
+        _check_n_features(self, X, reset=reset)
 
     @property
     def nonzeros_(self) -> int:
@@ -64,13 +87,20 @@ class Predictor(BaseEstimator):
             Whether to give the numbers of the inputs instead of a mask.
         """
         check_is_fitted(self, "network_")
-        mask = self.network_.support()
-        return np.flatnonzero(mask) if indices else mask
+        return self.network_.inputs_used() if indices else self.network_.support()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row: a number, several, or a class."""
         X = self._checked_for_prediction(X)
         return self.network_.predict(X)
+
+
+class Scored:
+    """The score of estimators that take rows on disk; comes before the mixin that tells which score it is."""
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Give R2 of the predictions, or their accuracy; rows on disk may bring their targets along."""
+        return float(super().score(X, target_of(X, y), sample_weight))  # type: ignore[misc]
 
 
 class ClassPredictor(Predictor):

@@ -13,18 +13,23 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.errors import DataError, MemoryLimitError, NoPathWarning, ParameterError, warn_user
-from thresher.estimators.units import Units, from_network, to_layers
+from thresher.estimators.inputs import part_of
+from thresher.estimators.units import Units, among, from_network, only_reading, to_layers
 from thresher.linear.budget import check_budget, keep_largest
 from thresher.linear.vector import SparseVector
-from thresher.memory import machine_memory
+from thresher.memory import give_back, machine_memory
 from thresher.network import Layer, Network
+from thresher.network.layer import Weights
 from thresher.objective.data import Data, standard_columns
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss
+from thresher.objective.present import FOR_A_COLUMN, only, telling_columns, very_wide
+from thresher.objective.ranks import Alone
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
@@ -39,6 +44,9 @@ from thresher.threads import one_thread
 SMALL_PASS = 2e7
 # And below this many one thread is as quick as several.
 ONE_THREAD_PASS = 2e8
+
+# Positions of weights are numbers of 64 bits.
+MOST_PLACES = 2**63 - 1
 
 # Numbers beyond these overflow in float32 when they meet others, and when they are squared and summed.
 LARGEST, LARGEST_SQUARED = 1e30, 1e15
@@ -62,6 +70,7 @@ class Settings:
     dtype: str = "auto"
     seed: int = 0
     patience: float = math.inf
+    screen: float | None = None
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
@@ -82,17 +91,28 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as an estimator has them: inputs, targets of shape (n, targets) or class codes, weights."""
+    """Rows as an estimator has them: inputs, targets of shape (n, targets) or class codes, weights, ranks."""
 
     X: Any
     y: np.ndarray
     weight: np.ndarray | None = None
     classes: bool = False
+    ranks: Alone = field(default_factory=Alone)
+
+    @property
+    def count(self) -> int:
+        """The rows of all ranks."""
+        return self.ranks.rows(len(self.y))
 
     def take(self, rows: np.ndarray) -> Rows:
-        """Give some of the rows."""
+        """Give some of the rows that are here."""
+        X, rows = part_of(self.X, rows)
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.X[rows], self.y[rows], weight, self.classes)
+        return Rows(X, self.y[rows], weight, self.classes, self.ranks.holding(len(rows)))
+
+    def only(self, columns: np.ndarray) -> Rows:
+        """Give some of the columns, ascending, of sparse rows."""
+        return replace(self, X=only(self.X, columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +120,7 @@ class Trained:
     """What training gives back: the network in raw units, and how it was found."""
 
     layers: tuple[Layer, ...]
-    direct: scipy.sparse.csr_array | None
+    direct: Weights | None
     solution: Solution
     size: int
 
@@ -132,15 +152,23 @@ def train(
         Called with each record; a true answer stops the run.
     """
     solver = solver_of(settings, outputs)
-    widths = (rows.X.shape[1], *settings.hidden, outputs)
-    refuse_network(solver, widths)
-    layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
-    budget = check_budget(settings.budget, layout.size)
+    whole = layout_of(rows.X.shape[1], outputs, settings, solver)
+    refuse_network(solver, whole.widths)
+    budget = check_budget(settings.budget, whole.size)
+    columns = None
+    if very_wide(rows.X, settings.memory_limit):
+        each = solver.needs.inputs
+        most = each if math.isinf(each) else min(each * budget, settings.memory_limit // FOR_A_COLUMN)
+        columns = _columns(rows, outputs, loss, settings, most, start)
+        rows, held_out = rows.only(columns), None if held_out is None else held_out.only(columns)
+        start = None if start is None else only_reading(start, columns)
+        give_back()
+    layout = layout_of(rows.X.shape[1], outputs, settings, solver)
+    widths = layout.widths
     refuse_if_too_large(widths, budget, settings.memory_limit)
-    work = rows.X.shape[0] * widths[0] * widths[1]
+    work = rows.count * widths[0] * widths[1]
     dtype = precision(settings, work)
-    refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
-    refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
+    rows.ranks.together(lambda: _refuse_overflows(rows, settings, dtype))
     units = _units(rows, loss, settings, solver, room=budget > outputs)
     objective = _objective(rows, layout, loss, settings, units, dtype)
     problem: Relu | Linear = objective
@@ -168,14 +196,50 @@ def train(
     history = [in_raw_units(record) for record in solution.history]
     point = _constant_if_cut_off(objective, _point(solution.w, solution.signs, objective), budget)
     layers, direct = to_layers(point, layout, units)
-    return Trained(layers, direct, replace(solution, loss=solution.loss * unit, history=history), layout.size)
+    if columns is not None:
+        layers, direct = among(layers, direct, columns, whole.widths[0])
+    return Trained(layers, direct, replace(solution, loss=solution.loss * unit, history=history), whole.size)
+
+
+def layout_of(inputs: int, outputs: int, settings: Settings, solver: Solver) -> Layout:
+    """Give the places of a network's weights, whose numbers must not exceed 64 bits."""
+    widths = (inputs, *settings.hidden, outputs)
+    layout = Layout(widths, settings.has_bias, fused=outputs == 1, direct=solver.needs.direct)
+    if layout.size > MOST_PLACES:
+        raise MemoryLimitError(
+            f"X has {inputs:,} columns and hidden={settings.hidden}, which makes {layout.size:,} possible "
+            f"weights, but their positions end at {MOST_PLACES:,}. Use a smaller hidden, or hash X to fewer "
+            "columns."
+        )
+    return layout
+
+
+def _columns(
+    rows: Rows, outputs: int, loss: Loss, settings: Settings, most: float, start: Network | None
+) -> np.ndarray:
+    """Choose the columns of very wide rows that are worth a place: those that tell most, and `start`'s."""
+    y = torch.tensor(rows.y)
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    share = torch.from_numpy(weight / weight.sum())
+    output = torch.zeros(len(rows.y), outputs, dtype=torch.float64)
+    if settings.has_bias:
+        output += loss.constant(y, share)
+    slope = loss.slope(output, y).mul_(share[:, None]).numpy()
+    if loss.quadratic:
+        # Targets may be of any size, and all of them count.
+        slope /= np.maximum(np.abs(slope).max(0), 1e-300)
+    columns = telling_columns(rows.X, slope, share.numpy(), most, settings.memory_limit)
+    known = [] if start is None else start.inputs_used()
+    # Where rows hold nothing there is a column all the same.
+    return np.union1d(columns if len(columns) else [0], known).astype(np.int64)
 
 
 def solver_of(settings: Settings, outputs: int) -> Solver:
     """Give the solver object behind a name; an IHT is completed with what an estimator needs."""
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
     if settings.solver == "auto":
-        return Auto(settings.batch_size, settings.max_iter, settings.seed, settings.tuning, settings.alpha)
+        chosen = settings.tuning, settings.alpha
+        return Auto(settings.batch_size, settings.max_iter, settings.seed, *chosen, screen=settings.screen)
     if settings.solver == "paper":
         if len(settings.hidden) > 1:
             return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)
@@ -200,19 +264,22 @@ def _completed(solver: Solver, layout: Layout, settings: Settings) -> Solver:
 def _units(rows: Rows, loss: Loss, settings: Settings, solver: Solver, room: bool) -> Units:
     """Choose the coordinates that the solver sees; targets are centred if there is room for output biases."""
     centred = settings.has_bias and settings.scales and solver.needs.centred
-    dense = not scipy.sparse.issparse(rows.X)
-    columns = standard_columns(rows.X, rows.weight, centred and dense) if settings.scales else None
+    dense = not is_sparse(rows.X)
+    moves = centred and dense
+    columns = standard_columns(rows.X, rows.weight, moves, rows.ranks) if settings.scales else None
     targets = rows.y.shape[1]
     if settings.paper or loss.link != "identity":
         return Units(columns, np.zeros(targets), np.ones(targets), False)
-    mean = np.average(rows.y, axis=0, weights=rows.weight)
+    y = rows.ranks.every(rows.y)
+    weight = None if rows.weight is None else rows.ranks.every(rows.weight)
+    mean = np.average(y, axis=0, weights=weight)
     centred = centred and room
     middle = mean if centred else np.zeros(targets)
-    spread = np.sqrt(np.average(np.square(rows.y - middle), axis=0, weights=rows.weight))
+    spread = np.sqrt(np.average(np.square(y - middle), axis=0, weights=weight))
     if not loss.quadratic and centred:
         # Outliers move neither a median nor a median deviation.
-        middle = np.median(rows.y, axis=0)
-        robust = 1.4826 * np.median(np.abs(rows.y - middle), axis=0)
+        middle = np.median(y, axis=0)
+        robust = 1.4826 * np.median(np.abs(y - middle), axis=0)
         spread = np.where(robust > 0, robust, spread)
     flat = ~(spread > 1e-12 * np.abs(mean)) | ~np.isfinite(spread)
     return Units(columns, middle, np.where(flat, np.maximum(np.abs(mean), 1e-300) ** flat, spread), centred)
@@ -234,7 +301,7 @@ def _objective(
 def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:
     y = rows.y if rows.y.dtype.kind in "iu" else (rows.y - units.middle) / units.spread
     weight = None if rows.weight is None else torch.tensor(rows.weight)
-    return Data(rows.X, torch.tensor(y), weight, units.columns, dtype, memory_limit)
+    return Data(rows.X, torch.tensor(y), weight, units.columns, dtype, memory_limit, rows.ranks)
 
 
 def _linear(objective: Relu, settings: Settings) -> Linear:
@@ -262,16 +329,33 @@ def _refuse_strange(solver: Solver, solution: Solution, problem: Relu | Linear, 
             f"{name} handed out a vector of {w.size:,} places, but the problem has {problem.size:,}. Return "
             "w with size=objective.size."
         )
+    if not _in_order(w):
+        raise ParameterError(
+            f"{name} handed out weights whose places do not fit: they must be one whole number for each "
+            f"value, ascending, each once, from 0 to {problem.size - 1:,}. Return SparseVector(indices, "
+            "values, objective.size) of two tensors, sorted by indices."
+        )
     if solver.needs.kind == "relu" and not isinstance(solver, Auto) and w.nonzeros > budget:
         raise ParameterError(
             f"{name} handed out {w.nonzeros:,} weights, but budget={budget:,}. Mark iterates beyond the "
             "budget with kept=False, and cut in rescue."
         )
-    if signs is not None and neurons is not None and signs.numel() != neurons:
+    if signs is not None and neurons is not None and signs.shape != (neurons,):
         raise ParameterError(
-            f"{name} handed out {signs.numel():,} signs, but the last hidden layer has {neurons:,} neurons. "
-            "Give one sign for each."
+            f"{name} handed out signs of shape {tuple(signs.shape)}, but the last hidden layer has "
+            f"{neurons:,} neurons. Give one sign for each, in a vector."
         )
+
+
+def _in_order(w: SparseVector) -> bool:
+    """Say whether a vector holds one value for each of its places, which ascend within its size."""
+    places, values = w.indices, w.values
+    if not (isinstance(places, Tensor) and isinstance(values, Tensor)) or places.dtype != torch.int64:
+        return False
+    if places.ndim != 1 or places.shape != values.shape:
+        return False
+    ends = torch.cat([places.new_tensor([-1]), places, places.new_tensor([w.size])])
+    return bool((ends.diff() > 0).all())
 
 
 def _nothing(objective: Relu) -> Point:
@@ -301,7 +385,7 @@ def _constant_if_cut_off(objective: Relu, point: Point, budget: int) -> Point:
     reached = bool((alive[parts[0]] & (feature < layout.inputs[0])).any())
     if reached or (layout.direct and parts[-1].stop > parts[-1].start):
         return point
-    constant = objective.loss.constant(objective.data.targets, objective.data.share)
+    constant = objective.constant()
     length = layout.layers - int(layout.fused)
     if not layout.direct and length > 1 and float(objective.value(_nothing(objective))) > 0:
         warn_user(
@@ -345,12 +429,20 @@ def refuse_if_too_large(widths: tuple[int, ...], budget: int, memory_limit: int)
         )
 
 
+def _refuse_overflows(rows: Rows, settings: Settings, dtype: torch.dtype) -> None:
+    refuse_overflow("X", rows.X, squared=dtype is torch.float32 and not settings.scales)
+    refuse_overflow("y", rows.y, squared=dtype is torch.float32 and settings.paper)
+
+
 def refuse_overflow(name: str, values: Any, squared: bool) -> None:
     """Refuse numbers that float32 cannot hold together with others, or not once they are squared."""
     numbers = values.data if scipy.sparse.issparse(values) else values
-    if numbers.dtype.kind != "f" or numbers.size == 0:
+    if isinstance(numbers, OnDisk):
+        largest = numbers.largest()
+    elif numbers.dtype.kind != "f" or numbers.size == 0:
         return
-    largest = max(float(numbers.max()), -float(numbers.min()))
+    else:
+        largest = max(float(numbers.max()), -float(numbers.min()))
     allowed = LARGEST_SQUARED if squared else LARGEST
     if largest > allowed:
         raise DataError(

@@ -12,6 +12,7 @@ import torch
 from thresher.errors import DataError
 from thresher.linear.vector import SparseVector
 from thresher.network import Layer, Network
+from thresher.network.layer import Weights, rows_of
 from thresher.objective.data import Columns
 from thresher.objective.layout import Layout
 from thresher.objective.running import Point
@@ -40,9 +41,7 @@ class Units:
     centred: bool
 
 
-def to_layers(
-    point: Point, layout: Layout, units: Units
-) -> tuple[tuple[Layer, ...], scipy.sparse.csr_array | None]:
+def to_layers(point: Point, layout: Layout, units: Units) -> tuple[tuple[Layer, ...], Weights | None]:
     """Turn a point into layers that take raw inputs and give raw outputs, and the direct connections."""
     parts = [_matrix(point, layout, block) for block in range(layout.blocks)]
     last = layout.layers - 1
@@ -68,13 +67,34 @@ def to_layers(
         if units.columns is not None:
             bias[last] = _less(bias[last], direct, units.columns.origin)
     _refuse_infinite([*weights, *bias, *([direct] if direct is not None else [])])
-    layers = [Layer(weights[layer].tocsr(), bias[layer]) for layer in range(last)]
+    layers = [Layer(weights[layer], bias[layer]) for layer in range(last)]
     if layout.fused:
         assert point.signs is not None
         output = Layer(point.signs.double().numpy()[:, None], bias[last], signs_only=True)
     else:
-        output = Layer(weights[last].tocsr(), bias[last])
-    return (*layers, output), None if direct is None or direct.nnz == 0 else direct.tocsr()
+        output = Layer(weights[last], bias[last])
+    return (*layers, output), None if direct is None or direct.nnz == 0 else direct
+
+
+def among(
+    layers: tuple[Layer, ...], direct: Weights | None, columns: np.ndarray, inputs: int
+) -> tuple[tuple[Layer, ...], Weights | None]:
+    """Give inputs that were numbered anew the numbers they have among all."""
+
+    def placed(weights: Weights) -> scipy.sparse.coo_array:
+        entries = weights.tocoo()
+        parts = entries.data, (columns[entries.row], entries.col)
+        return scipy.sparse.coo_array(parts, shape=(inputs, weights.shape[1]))
+
+    first = Layer(placed(layers[0].weights), layers[0].bias)
+    return (first, *layers[1:]), None if direct is None else placed(direct)
+
+
+def only_reading(network: Network, columns: np.ndarray) -> Network:
+    """Give the network whose inputs are some columns, ascending, all that it reads among them."""
+    layers = (Layer(rows_of(network.layers[0].weights, columns), network.layers[0].bias), *network.layers[1:])
+    direct = None if network.direct is None else rows_of(network.direct, columns)
+    return Network(layers, network.classes, network.link, direct=direct)
 
 
 def _matrix(point: Point, layout: Layout, block: int) -> tuple[scipy.sparse.csc_array, np.ndarray]:

@@ -120,7 +120,7 @@ def _head(network: Structure, tables: list[CompactLayer], used: np.ndarray, name
         lines += ["", "Predicts:", *(f"  {c_comment(target)}" for target in names)]
     if network.features is not None:
         called = input_names(network)
-        lines += ["", "Inputs in use:", *(f"  in[{i}]  {c_comment(called[i])}" for i in used.tolist())]
+        lines += ["", "Inputs in use:", *(f"  in[{i}]  {c_comment(called(i))}" for i in used.tolist())]
     return "\n".join(["/*", *(f" * {line}".rstrip() for line in lines), " */"])
 
 

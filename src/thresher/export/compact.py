@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.errors import ParameterError
-from thresher.network.layer import live
+from thresher.network.layer import live, narrowed
 from thresher.network.structure import Structure
 
 
@@ -74,17 +74,22 @@ def compact(network: Structure, *, all_inputs: bool, dtype: type[np.floating] | 
     ParameterError
         When a value is too large for that type.
     """
-    masks = live(network.layers, network.direct)
-    used = np.flatnonzero(masks[0])
+    read, all_layers, linear = narrowed(network.layers, network.direct)
+    masks = live(all_layers, linear)
+    used = read[masks[0]]
     if all_inputs:
         masks[0] = np.ones_like(masks[0])
     layers = [
         _by_neuron(layer.weights[before][:, after], layer.bias[after], dtype, bool(layer.signs_only))
-        for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True)
+        for layer, (before, after) in zip(all_layers, pairwise(masks), strict=True)
     ]
     direct = None
-    if network.direct is not None:
-        direct = _by_neuron(network.direct[masks[0]], np.zeros(network.outputs), dtype, False)
+    if linear is not None:
+        direct = _by_neuron(linear[masks[0]], np.zeros(network.outputs), dtype, False)
+    if all_inputs:
+        layers[0] = replace(layers[0], index=read[layers[0].index], inputs=network.inputs)
+        if direct is not None:
+            direct = replace(direct, index=read[direct.index], inputs=network.inputs)
     return Compact(used, layers, direct)
 
 

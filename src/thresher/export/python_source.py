@@ -23,7 +23,7 @@ def python_source(network: Structure, name: str) -> str:
     lines: list[str] = []
 
     def read(column: int) -> str:
-        lines.append(f"    x{column} = row[{ascii(called[column]) if named else column}]")
+        lines.append(f"    x{column} = row[{ascii(called(column)) if named else column}]")
         return f"x{column}"
 
     def relu(layer: int, neuron: int, term: str) -> str:

@@ -79,6 +79,14 @@ class Operator(ABC):
             "minibatches need: use batch_size=None."
         )
 
+    def pick(self, numbers: Tensor, rows: np.ndarray) -> Tensor:
+        """Give the entries of some rows of a vector that has one for each."""
+        return numbers[torch.from_numpy(rows)]
+
+    def total(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Complete sums over the rows that are here, where others are elsewhere."""
+        return parts
+
     def following(self, w: SparseVector, signs: Tensor | None = None, fallback: Any = None) -> Operator:
         """Give the operator whose gates are those of the weights w, where it has gates."""
         raise ParameterError(
@@ -116,6 +124,10 @@ class Restricted(ABC):
     def row_chunks(self) -> Iterator[tuple[int, int, Tensor]]:
         """Write A_S out a chunk of rows at a time: (start, stop, tensor of shape (stop - start, s))."""
 
+    def total(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Complete sums over the rows that are here, where others are elsewhere."""
+        return parts
+
     def work(self) -> float:
         """Estimate the multiplications in one forward and one adjoint."""
         return 2.0 * self.rows * self.size
@@ -130,7 +142,7 @@ class Restricted(ABC):
         for start, stop, part in self.row_chunks():
             right = part if weight is None else part * weight[start:stop, None]
             total += part.T @ right
-        return total
+        return self.total(total)[0]
 
     def normal(self, times: int, weight: Tensor | None = None) -> Callable[[Tensor], Tensor]:
         """Prepare ``v -> A_S' diag(weight) A_S v`` for being applied some times, the cheaper way.

@@ -11,7 +11,7 @@ from scipy import sparse
 from thresher.errors import DataError, ParameterError
 from thresher.network.formula import input_names, printable, text
 from thresher.network.forward import checked, outputs
-from thresher.network.layer import Layer, live, pattern_of
+from thresher.network.layer import Layer, columns_of, live, narrowed, pattern_of
 from thresher.network.metadata import target_names
 from thresher.network.structure import Structure
 
@@ -38,17 +38,26 @@ def importance(network: Structure, X: Any = None) -> tuple[np.ndarray, str]:
     sizes: no output can move further for each unit of that input; where the details tell the inputs' standard
     deviations as ``spread``, for each of those.
     """
+    columns, matters, measure = measured(network, X)
+    found = np.zeros(network.inputs)
+    found[columns] = matters
+    return found, measure
+
+
+def measured(network: Structure, X: Any = None) -> tuple[np.ndarray, np.ndarray, str]:
+    """Give the inputs that are read, ascending, how much each of them matters, and how that was measured."""
     if X is not None:
-        return _measured(network, X), "data"
+        return *_on_rows(network, X), "data"
+    columns, layers, direct = narrowed(network.layers, network.direct)
     reach = np.ones(network.outputs)
     spread = spread_of(network)
     with np.errstate(over="ignore"):
-        for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
+        for layer, mask in zip(reversed(layers), reversed(live(layers)[:-1]), strict=True):
             reach = np.where(mask, abs(layer.weights).astype(np.float64) @ reach, 0.0)
-        if network.direct is not None:
-            reach = reach + abs(network.direct).astype(np.float64) @ np.ones(network.outputs)
-        reach = np.minimum(reach if spread is None else reach * spread, np.finfo(np.float64).max)
-    return reach, "unit" if spread is None else "spread"
+        if direct is not None:
+            reach = reach + abs(direct).astype(np.float64) @ np.ones(network.outputs)
+        reach = np.minimum(reach if spread is None else reach * spread[columns], np.finfo(np.float64).max)
+    return columns, reach, "unit" if spread is None else "spread"
 
 
 def spread_of(network: Structure) -> np.ndarray | None:
@@ -61,44 +70,46 @@ def spread_of(network: Structure) -> np.ndarray | None:
     return np.array(told, dtype=np.float64)
 
 
-def _measured(network: Structure, X: Any) -> np.ndarray:
+def _on_rows(network: Structure, X: Any) -> tuple[np.ndarray, np.ndarray]:
     X = checked(X, network.inputs, network.features)
     if X.shape[0] == 0:
         raise DataError("X has no rows, but at least one is needed to measure what an input does.")
-    used = network.support()
-    found = np.zeros(network.inputs)
+    read, layers, direct = narrowed(network.layers, network.direct)
+    used = live(layers, direct)[0]
+    found = np.zeros(used.sum())
     if not used.any():
-        return found
+        return read[used], found
     before = outputs(network.layers, X, network.direct)
-    columns = X[:, used]
-    columns = (columns.toarray() if sparse.issparse(columns) else columns).astype(np.float64)
-    first = network.layers[0]
-    layers = (Layer(first.weights[used], first.bias), *network.layers[1:])
-    direct = None if network.direct is None else network.direct[used]
-    for place, column in enumerate(np.flatnonzero(used)):
+    columns = columns_of(X, read[used]).toarray() if sparse.issparse(X) else X[:, read[used]]
+    columns = columns.astype(np.float64)
+    layers = [Layer(layers[0].weights[used], layers[0].bias), *layers[1:]]
+    direct = None if direct is None else direct[used]
+    for place in range(len(found)):
         kept = columns[:, place].copy()
         columns[:, place] = kept.mean()
         change = outputs(layers, columns, direct) - before
         columns[:, place] = kept
-        found[column] = np.sqrt((change**2).sum(axis=1).mean())
-    return found
+        found[place] = np.sqrt((change**2).sum(axis=1).mean())
+    return read[used], found
 
 
-def directions(network: Structure) -> list[str]:
-    """Say of every input whether the one output can only rise with it (+), only fall (-), either (+-), or "".
+def directions(network: Structure) -> dict[int, str]:
+    """Say of inputs that are read whether the one output can only rise with it (+), only fall (-), or either.
 
     A ReLU never falls as its sum rises, so a path's direction is the product of its weights' signs.
     """
+    columns, layers, direct = narrowed(network.layers, network.direct)
     if network.outputs != 1:
-        return [""] * network.inputs
+        return dict.fromkeys(columns.tolist(), "")
     rising, falling = np.ones(1), np.zeros(1)
-    for layer, mask in zip(reversed(network.layers), reversed(live(network.layers)[:-1]), strict=True):
+    for layer, mask in zip(reversed(layers), reversed(live(layers)[:-1]), strict=True):
         up, down = _signed(layer.weights)
         rising, falling = (up @ rising + down @ falling) * mask, (up @ falling + down @ rising) * mask
-    if network.direct is not None:
-        up, down = _signed(network.direct)
+    if direct is not None:
+        up, down = _signed(direct)
         rising, falling = rising + up.sum(axis=1), falling + down.sum(axis=1)
-    return ["+" * bool(up) + "-" * bool(down) for up, down in zip(rising, falling, strict=True)]
+    signs = ["+" * bool(up) + "-" * bool(down) for up, down in zip(rising, falling, strict=True)]
+    return dict(zip(columns.tolist(), signs, strict=True))
 
 
 def _signed(weights: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -110,10 +121,11 @@ def _signed(weights: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_arr
 
 def summary(network: Structure, X: Any = None) -> dict[str, Any]:
     """Gather what a description says as plain values, fit for JSON."""
-    matters, measure = importance(network, X)
-    used = network.support()
+    columns, matters, measure = measured(network, X)
     names, ways = input_names(network), directions(network)
-    order = [int(i) for i in np.argsort(-matters, kind="stable") if used[i]]
+    used = np.isin(columns, network.inputs_used())
+    columns, matters = columns[used], matters[used]
+    order = np.argsort(-matters, kind="stable").tolist()
     return {
         "widths": [network.inputs, *network.hidden, network.outputs],
         "task": "regression" if network.classes is None else "classification",
@@ -127,8 +139,13 @@ def summary(network: Structure, X: Any = None) -> dict[str, Any]:
         "inputs_used": len(order),
         "measure": MEASURES[measure],
         "inputs": [
-            {"column": i, "name": names[i], "importance": float(matters[i]), "direction": ways[i]}
-            for i in order
+            {
+                "column": column,
+                "name": names(column),
+                "importance": float(matters[place]),
+                "direction": ways[column],
+            }
+            for place, column in zip(order, columns[order].tolist(), strict=True)
         ],
         "formula": _short_formula(network),
     }
@@ -144,14 +161,14 @@ def _layers(network: Structure) -> list[dict[str, Any]]:
             "signs_only": layer.signs_only,
             "alive": int(mask.sum()),
         }
-        for layer, mask in zip(network.layers, live(network.layers)[1:], strict=True)
+        for layer, mask in zip(network.layers, live(narrowed(network.layers)[1])[1:], strict=True)
     ]
 
 
 def _direct(network: Structure) -> dict[str, int] | None:
     if network.direct is None:
         return None
-    inputs = int(np.count_nonzero(np.diff(network.direct.indptr)))
+    inputs = len(np.unique(network.direct.tocoo().row))
     return {"inputs": inputs, "weights": int(network.direct.nnz)}
 
 

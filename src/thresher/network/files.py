@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -32,6 +33,7 @@ from scipy import sparse
 
 from thresher.atomic import write_whole
 from thresher.errors import ModelFileError, ParameterError
+from thresher.network.layer import MOST_BY_INPUT, Weights, canonical_copy
 from thresher.network.metadata import plain_copy
 
 if TYPE_CHECKING:
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
 # Without direct connections, and with them.
 PLAIN_VERSION, DIRECT_VERSION = 1, 2
 
-# Inputs, neurons and outputs together. A sparse layer still needs memory in proportion to its widths, so
-# without a limit a file of a few bytes could ask for all the memory there is. This one allows some 700 MB.
-MAX_WIDTHS = 2**24
+# Neurons and outputs together, and inputs up to as many as are held by input. A sparse layer needs memory in
+# proportion to these, so without a limit a file of a few bytes could ask for all the memory there is. This
+# one allows some 700 MB. Places of weights are numbers of 64 bits.
+MAX_WIDTHS, MAX_PLACES = 2**24, 2**63 - 1
 
 PARTS = ("indices", "values", "bias_indices", "bias_values")
 DIRECT_PARTS = ("direct.indices", "direct.values")
@@ -61,12 +64,12 @@ LABEL_TYPES: dict[str, tuple[type, ...]] = {
 class Stored(NamedTuple):
     """What a model file holds, checked for damage."""
 
-    layers: tuple[tuple[sparse.csr_array, np.ndarray, bool], ...]  # weights, bias, signs_only
+    layers: tuple[tuple[Weights, np.ndarray, bool], ...]  # weights, bias, signs_only
     classes: np.ndarray | None
     link: str
     features: tuple[str, ...] | None
     details: dict[str, Any]
-    direct: sparse.csr_array | None
+    direct: Weights | None
 
 
 def label_type(labels: np.ndarray) -> str:
@@ -107,17 +110,19 @@ def _tensors(network: Structure) -> dict[str, np.ndarray]:
     tensors = {}
     for number, layer in enumerate(network.layers):
         biased = np.flatnonzero(layer.bias).astype(np.int64)
-        parts = (_flat_indices(layer.weights), layer.weights.data, biased, layer.bias[biased])
+        parts = (*_flat(layer.weights), biased, layer.bias[biased])
         tensors.update({f"layer{number}.{name}": part for name, part in zip(PARTS, parts, strict=True)})
     if network.direct is not None:
-        entries = (_flat_indices(network.direct), network.direct.data)
-        tensors.update(zip(DIRECT_PARTS, entries, strict=True))
+        tensors.update(zip(DIRECT_PARTS, _flat(network.direct), strict=True))
     return tensors
 
 
-def _flat_indices(weights: sparse.csr_array) -> np.ndarray:
-    rows = np.repeat(np.arange(weights.shape[0], dtype=np.int64), np.diff(weights.indptr))
-    return rows * weights.shape[1] + weights.indices.astype(np.int64)
+def _flat(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
+    """Give the places of the nonzeros, ascending, and their values."""
+    entries = weights.tocoo()
+    places = entries.row.astype(np.int64) * weights.shape[1] + entries.col.astype(np.int64)
+    order = np.argsort(places)
+    return places[order], entries.data[order]
 
 
 def _config_text(network: Structure) -> str:
@@ -234,10 +239,15 @@ def _all_of(values: Any, types: tuple[type, ...]) -> bool:
 def _check_widths(widths: Any) -> None:
     if not _all_of(widths, (int,)) or len(widths) < 2 or min(widths) < 1:
         raise ModelFileError("widths should be two or more whole numbers, each 1 or more.")
-    if sum(widths) > MAX_WIDTHS:
+    counted = sum(widths[1:]) + min(widths[0], MOST_BY_INPUT)
+    if counted > MAX_WIDTHS:
         raise ModelFileError(
-            f"its widths add up to {sum(widths):,}, and a file can hold {MAX_WIDTHS:,} at most."
+            f"its widths add up to {counted:,}, and a file can hold {MAX_WIDTHS:,} at most (inputs count up "
+            f"to {MOST_BY_INPUT:,})."
         )
+    places = max(one * two for one, two in pairwise([*widths, widths[0]]))
+    if places > MAX_PLACES:
+        raise ModelFileError(f"a layer has {places:,} places, and positions end at {MAX_PLACES:,}.")
 
 
 def _labels(classes: Any) -> np.ndarray:
@@ -260,7 +270,7 @@ def _labels(classes: Any) -> np.ndarray:
 
 def _weights(
     file: Any, config: dict[str, Any]
-) -> tuple[tuple[tuple[sparse.csr_array, np.ndarray, bool], ...], sparse.csr_array | None]:
+) -> tuple[tuple[tuple[Weights, np.ndarray, bool], ...], Weights | None]:
     """Read the layers, and the direct connections that the version tells of."""
     widths, signs_only = config["widths"], config["signs_only"]
     has_direct = config["version"] == DIRECT_VERSION
@@ -286,7 +296,7 @@ def _weights(
     return layers, direct
 
 
-def _layer(file: Any, name: str, inputs: int, neurons: int) -> tuple[sparse.csr_array, np.ndarray]:
+def _layer(file: Any, name: str, inputs: int, neurons: int) -> tuple[Weights, np.ndarray]:
     weights = _matrix(file, f"{name}.indices", f"{name}.values", inputs, neurons)
     biased, biases = _entries(file, f"{name}.bias_indices", f"{name}.bias_values", neurons)
     if biases.dtype != weights.dtype:
@@ -296,13 +306,11 @@ def _layer(file: Any, name: str, inputs: int, neurons: int) -> tuple[sparse.csr_
     return weights, bias
 
 
-def _matrix(file: Any, index_name: str, value_name: str, rows: int, columns: int) -> sparse.csr_array:
+def _matrix(file: Any, index_name: str, value_name: str, rows: int, columns: int) -> Weights:
     """Read a sparse matrix whose index is ``row * columns + column``."""
     indices, values = _entries(file, index_name, value_name, rows * columns)
-    row, column = np.divmod(indices, columns)
-    starts = np.zeros(rows + 1, dtype=np.int64)
-    np.cumsum(np.bincount(row, minlength=rows), out=starts[1:])
-    return sparse.csr_array((values, column, starts), shape=(rows, columns))
+    entries = sparse.coo_array((values, np.divmod(indices, columns)), shape=(rows, columns))
+    return canonical_copy(entries, values.dtype)
 
 
 def _entries(file: Any, index_name: str, value_name: str, room: int) -> tuple[np.ndarray, np.ndarray]:

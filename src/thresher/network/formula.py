@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from thresher.errors import ParameterError
-from thresher.network.layer import live
+from thresher.network.layer import live, narrowed
 from thresher.network.metadata import target_names
 from thresher.network.structure import Structure, check_names
 
@@ -56,15 +56,16 @@ def walk(
     total : callable
         From pairs of weight and term, and a bias, to what stands for their sum.
     """
-    masks = live(network.layers, network.direct)
-    read: dict[int, Term] = {i: inputs(i) for i in _where(masks[0])}
-    terms, last = read, len(network.layers) - 1
-    for number, (layer, mask) in enumerate(zip(network.layers, masks[1:], strict=True)):
+    columns, layers, direct = narrowed(network.layers, network.direct)
+    masks = live(layers, direct)
+    read: dict[int, Term] = {i: inputs(int(columns[i])) for i in _where(masks[0])}
+    terms, last = read, len(layers) - 1
+    for number, (layer, mask) in enumerate(zip(layers, masks[1:], strict=True)):
         if number > 0:
             terms = {i: relu(number - 1, i, term) for i, term in terms.items()}
         weights = [(layer.weights.tocsc(), terms)]
-        if number == last and network.direct is not None:
-            weights.insert(0, (network.direct.tocsc(), read))
+        if number == last and direct is not None:
+            weights.insert(0, (direct.tocsc(), read))
         terms = {
             j: total([pair for part in weights for pair in _pairs(*part, j)], float(layer.bias[j]))
             for j in _where(mask)
@@ -118,7 +119,7 @@ def _written(network: Structure, names: Sequence[str] | None, digits: int, notat
 
     sums = walk(
         network,
-        lambda i: notation.name(called[i]),
+        lambda i: notation.name(called(i)),
         lambda _layer, _neuron, term: notation.relu(term),
         lambda pairs, bias: _sum([(w, product(w, t)) for w, t in pairs], bias, notation.number(bias, digits)),
     )
@@ -139,7 +140,7 @@ def sympy_expressions(network: Structure, names: Sequence[str] | None) -> list[A
     # SymPy would try to simplify every maximum, which takes long and finds nothing.
     sums = walk(
         network,
-        lambda i: sympy.Symbol(called[i], real=True),
+        lambda i: sympy.Symbol(called(i), real=True),
         lambda _layer, _neuron, term: sympy.Max(sympy.Integer(0), term, evaluate=False),
         lambda pairs, bias: sympy.Add(*(number(w) * t for w, t in pairs), number(bias)),
     )
@@ -148,17 +149,17 @@ def sympy_expressions(network: Structure, names: Sequence[str] | None) -> list[A
     return [1 / (1 + sympy.exp(-total)) for total in sums] if network.link == "logistic" else sums
 
 
-def input_names(network: Structure, names: Sequence[str] | None = None) -> list[str]:
-    """Give every input a name of its own: those given, the network's, or x0, x1, ... as columns are numbered.
+def input_names(network: Structure, names: Sequence[str] | None = None) -> Callable[[int], str]:
+    """Name inputs, each its own way: those given, the network's, or x0, x1, ... as columns are numbered.
 
     A name that comes twice is told apart by the number of its column.
     """
     names = network.features if names is None else names
     if names is None:
-        return [f"x{column}" for column in range(network.inputs)]
+        return lambda column: f"x{column}"
     check_names(names, network.inputs)
     counts = Counter(names)
-    return [name if counts[name] == 1 else f"{name} (column {i})" for i, name in enumerate(names)]
+    return lambda column: f"{names[column]} (column {column})" if counts[names[column]] > 1 else names[column]
 
 
 def _left_sides(network: Structure, name: Callable[[str], str], label: Callable[[str], str]) -> list[str]:
@@ -175,12 +176,13 @@ def _left_sides(network: Structure, name: Callable[[str], str], label: Callable[
 
 
 def _check_length(network: Structure) -> None:
-    masks = live(network.layers)
+    _, layers, direct = narrowed(network.layers, network.direct)
+    masks = live(layers)
     terms = masks[0].astype(float)
-    for layer, mask in zip(network.layers, masks[1:], strict=True):
+    for layer, mask in zip(layers, masks[1:], strict=True):
         terms = (layer.pattern().T @ terms + (layer.bias != 0)) * mask
-    if network.direct is not None:
-        terms = terms + np.bincount(network.direct.indices, minlength=network.outputs)
+    if direct is not None:
+        terms = terms + np.bincount(direct.indices, minlength=network.outputs)
     if network.nonzeros > MOST_NONZEROS or terms.sum() > MOST_TERMS:
         raise ParameterError(
             f"a formula of {network.nonzeros:,} nonzeros in {terms.sum():,.0f} terms is too long to read (at "

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.errors import DataError
-from thresher.network.layer import Layer, live
+from thresher.network.layer import Layer, Weights, columns_of, live, narrowed
 
 # Numbers in the largest array of one chunk of rows (16 MB): any number of rows can be predicted.
 CHUNK_NUMBERS = 2**21
@@ -19,7 +20,7 @@ CHUNK_NUMBERS = 2**21
 def outputs(
     layers: Sequence[Layer],
     X: Any,
-    direct: sparse.csr_array | None = None,  # (inputs, outputs)
+    direct: Weights | None = None,  # (inputs, outputs)
     features: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Return the outputs of a network for the rows of X, as float64 of shape (n, outputs).
@@ -28,7 +29,7 @@ def outputs(
     ----------
     layers : sequence of Layer
         ReLU between them, none after the last.
-    X : array-like or sparse array of shape (n, inputs)
+    X : array-like, sparse array or rows on disk of shape (n, inputs)
         Real numbers of any type, a frame or a memory map; sparse data is never made dense.
     direct : CSR array of shape (inputs, outputs), optional
         Weights of inputs that are added to the outputs.
@@ -41,12 +42,13 @@ def outputs(
     array([[7.]])
     """
     X = checked(X, layers[0].inputs, features)
+    read, layers, direct = narrowed(layers, direct)
     masks = live(layers, direct)
     widths = [int(mask.sum()) for mask in masks[1:]]
-    if sparse.issparse(X):
+    if is_sparse(X):
         masks[0] = np.ones(layers[0].inputs, dtype=bool)
     else:
-        widths.append(layers[0].inputs)
+        widths.append(X.shape[1])
     # What takes no part is left out: it would only multiply zeros.
     compact = [
         layer.restricted(before, after)
@@ -54,7 +56,7 @@ def outputs(
     ]
     linear = None if direct is None else direct[masks[0]].astype(np.float64)
     answer = np.empty((X.shape[0], layers[-1].neurons))
-    for start, values in _finite_chunks(X, max(1, CHUNK_NUMBERS // max(widths)), masks[0]):
+    for start, values in _finite_chunks(X, max(1, CHUNK_NUMBERS // max(widths)), read[masks[0]]):
         with np.errstate(over="ignore", invalid="ignore"):  # said once, in words, below
             rows = values
             for number, (weights, bias) in enumerate(compact):
@@ -92,7 +94,8 @@ def checked(X: Any, inputs: int, features: Sequence[str] | None = None) -> Any:
     """
     if features is not None:
         _check_columns(getattr(X, "columns", None), features)
-    X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
+    if not isinstance(X, OnDisk):
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise DataError(f"X has shape {X.shape}, but rows and columns are needed: try X.reshape(1, -1).")
     if X.shape[1] != inputs:
@@ -121,7 +124,7 @@ def _check_columns(columns: Any, features: Sequence[str]) -> None:
 
 
 def _finite_chunks(X: Any, rows: int, used: np.ndarray) -> Iterator[tuple[int, Any]]:
-    """Yield rows of X in float64, restricted to the columns in use, with every column checked."""
+    """Yield rows of X in float64, restricted to the columns in use (ascending), with every column checked."""
     for start in range(0, X.shape[0], rows):
         chunk = X[start : start + rows]
         if chunk.dtype.kind == "O":
@@ -131,4 +134,6 @@ def _finite_chunks(X: Any, rows: int, used: np.ndarray) -> Iterator[tuple[int, A
                 raise DataError(f"X holds what is not a number ({error}): convert or encode it.") from error
         if not np.isfinite(chunk.data if sparse.issparse(chunk) else chunk).all():
             raise DataError("X holds NaN or infinity: drop those rows, or fill them in (SimpleImputer can).")
-        yield start, (chunk if used.all() else chunk[:, used]).astype(np.float64)
+        if len(used) < chunk.shape[1]:
+            chunk = columns_of(chunk, used) if sparse.issparse(chunk) else chunk[:, used]
+        yield start, chunk.astype(np.float64)

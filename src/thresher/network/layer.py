@@ -10,6 +10,12 @@ from scipy import sparse
 
 from thresher.errors import ParameterError
 
+# Inputs beyond which a layer is held by neuron (CSC): the row starts of CSR are one number for each input,
+# 8 MB here and 8 GB for a billion hashed features, of which a network reads a few hundred.
+MOST_BY_INPUT = 2**20
+
+Weights = sparse.csr_array | sparse.csc_array
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layer:
@@ -18,14 +24,15 @@ class Layer:
     Parameters
     ----------
     weights : sparse array of shape (inputs, neurons)
-        float32 stays float32; anything else becomes float64.
+        Kept as a CSR array, and as a CSC array beyond a million inputs, where nothing of their number is
+        held. float32 stays float32; anything else becomes float64.
     bias : ndarray of shape (neurons,)
         Taken to the type of the weights.
     signs_only : bool
         Whether this is a fused output layer, whose entries of +1 and -1 are free.
     """
 
-    weights: sparse.csr_array  # (inputs, neurons)
+    weights: Weights  # (inputs, neurons)
     bias: np.ndarray  # (neurons,)
     signs_only: bool = False
 
@@ -78,7 +85,7 @@ class Layer:
         """Weights and biases there could be; the signs of a fused layer are free."""
         return (0 if self.signs_only else self.inputs * self.neurons) + self.neurons
 
-    def pattern(self) -> sparse.csr_array:
+    def pattern(self) -> Weights:
         """Return the support of the weights as ones, so that sums of tiny weights cannot vanish."""
         return pattern_of(self.weights)
 
@@ -96,22 +103,62 @@ class Layer:
         return f"<Layer {self.inputs} -> {self.neurons}, {self.nonzeros:,} nonzeros>"
 
 
-def canonical_copy(weights: sparse.sparray | np.ndarray, dtype: np.typing.DTypeLike) -> sparse.csr_array:
-    """Copy real weights into a CSR array that is sorted and has no zeros and no duplicates."""
+def canonical_copy(weights: sparse.sparray | np.ndarray, dtype: np.typing.DTypeLike) -> Weights:
+    """Copy real weights into a CSR array (CSC for very many inputs), sorted, without zeros or duplicates."""
+    compressed = sparse.csr_array if weights.shape[0] <= MOST_BY_INPUT else sparse.csc_array
     with np.errstate(over="ignore"):  # what overflows is left to be refused in words
-        canonical = sparse.csr_array(weights.astype(dtype), copy=True)
+        canonical = compressed(weights.astype(dtype), copy=True)
     canonical.sum_duplicates()
     canonical.eliminate_zeros()
     return canonical
 
 
-def pattern_of(weights: sparse.csr_array) -> sparse.csr_array:
+def pattern_of(weights: Weights) -> Weights:
     """Return the support of weights as ones."""
-    return sparse.csr_array((np.ones(weights.nnz), weights.indices, weights.indptr), shape=weights.shape)
+    return type(weights)((np.ones(weights.nnz), weights.indices, weights.indptr), shape=weights.shape)
 
 
-def same_entries(one: sparse.csr_array, two: sparse.csr_array) -> bool:
-    """Tell whether two CSR arrays in canonical form are the same to the last bit."""
+def rows_of(weights: Weights, rows: np.ndarray) -> sparse.csr_array:
+    """Return some rows, ascending, in memory that grows with the nonzeros and not with all rows."""
+    if weights.format == "csr":
+        return weights[rows]
+    entries = weights.tocoo()
+    place = np.searchsorted(rows, entries.row)
+    found = np.take(rows, place, mode="clip") == entries.row
+    parts = entries.data[found], (place[found], entries.col[found])
+    return sparse.csr_array(parts, shape=(len(rows), weights.shape[1]))
+
+
+def columns_of(X: sparse.csr_array, columns: np.ndarray) -> sparse.csr_array:
+    """Return some columns, ascending: as `rows_of`."""
+    return rows_of(X.T, columns).T.tocsr()
+
+
+def narrowed(
+    layers: Sequence[Layer],
+    direct: Weights | None = None,  # (inputs, outputs)
+) -> tuple[np.ndarray, list[Layer], sparse.csr_array | None]:
+    """Return the inputs that any weight reads, ascending, and the layers and direct weights of these alone.
+
+    Everything that looks at a network looks at it this way, so that a billion inputs cost nothing. A network
+    that reads nothing keeps its first input.
+
+    Examples
+    --------
+    >>> layer = Layer(np.array([[0.0], [2.0], [0.0]]), np.zeros(1))
+    >>> read, layers, _ = narrowed([layer])
+    >>> read, layers[0].weights.toarray()
+    (array([1]), array([[2.]]))
+    """
+    parts = [layers[0].weights] if direct is None else [layers[0].weights, direct]
+    read = np.unique(np.concatenate([part.tocoo().row for part in parts])).astype(np.int64)
+    read = read if read.size else np.zeros(1, dtype=np.int64)
+    first = Layer(rows_of(layers[0].weights, read), layers[0].bias, layers[0].signs_only)
+    return read, [first, *layers[1:]], None if direct is None else rows_of(direct, read)
+
+
+def same_entries(one: Weights, two: Weights) -> bool:
+    """Tell whether two arrays in canonical form are the same to the last bit."""
     if (one.shape, one.dtype) != (two.shape, two.dtype):
         return False
     return all(
@@ -121,7 +168,7 @@ def same_entries(one: sparse.csr_array, two: sparse.csr_array) -> bool:
 
 def live(
     layers: Sequence[Layer],
-    direct: sparse.csr_array | None = None,  # (inputs, outputs)
+    direct: Weights | None = None,  # (inputs, outputs)
 ) -> list[np.ndarray]:
     """Return a mask for inputs, each hidden layer and outputs: what takes part in the answer.
 
@@ -144,9 +191,9 @@ def live(
         reaching.insert(0, pattern @ reaching[0].astype(float) > 0)
     masks = [one & two for one, two in zip(awake[:-1], reaching[:-1], strict=True)] + reaching[-1:]
     if direct is not None:
-        masks[0] = masks[0] | (np.diff(direct.indptr) > 0)
+        masks[0][np.unique(direct.tocoo().row)] = True
     return masks
 
 
-def _are_signs(weights: sparse.csr_array) -> bool:
-    return bool((np.abs(weights.data) == 1).all() and np.diff(weights.indptr).max() <= 1)
+def _are_signs(weights: Weights) -> bool:
+    return bool((np.abs(weights.data) == 1).all() and np.unique(weights.tocoo().row).size == weights.nnz)

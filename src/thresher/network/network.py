@@ -105,7 +105,7 @@ class Network(Structure):
 
         Parameters
         ----------
-        X : array-like or sparse array of shape (n, inputs)
+        X : array-like, sparse array or rows on disk of shape (n, inputs)
             Real numbers of any type, a frame or a memory map; sparse data is never made dense. Where inputs
             have names, a frame whose columns are named by strings must have these, in this order.
         """

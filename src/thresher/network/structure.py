@@ -13,7 +13,7 @@ from scipy import sparse
 
 from thresher.errors import ParameterError
 from thresher.network.files import label_type
-from thresher.network.layer import Layer, canonical_copy, live, same_entries
+from thresher.network.layer import Layer, Weights, canonical_copy, live, narrowed, same_entries
 from thresher.network.metadata import plain_copy
 
 LINKS = ("identity", "logistic", "softmax", "log")
@@ -28,7 +28,7 @@ class Structure:
     link: str = "identity"
     features: tuple[str, ...] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)  # None means none
-    direct: sparse.csr_array | None = None  # (inputs, outputs)
+    direct: Weights | None = None  # (inputs, outputs)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -55,7 +55,7 @@ class Structure:
         if any(layer.signs_only for layer in (self.layers[0], *self.layers[:-1])):
             raise ParameterError("signs_only=True is for the last of two or more layers, and came elsewhere.")
 
-    def _checked_direct(self, direct: Any) -> sparse.csr_array | None:
+    def _checked_direct(self, direct: Any) -> Weights | None:
         """Return direct connections as a copy in canonical form, in the type of the first layer's weights."""
         direct = direct if sparse.issparse(direct) else np.asarray(direct)
         if direct.shape != (self.inputs, self.outputs) or direct.dtype.kind not in "biuf":
@@ -146,11 +146,18 @@ class Structure:
     @property
     def live_neurons(self) -> tuple[int, ...]:
         """How many neurons of every hidden layer can be nonzero and reach an output."""
-        return tuple(int(mask.sum()) for mask in live(self.layers)[1:-1])
+        return tuple(int(mask.sum()) for mask in live(narrowed(self.layers)[1])[1:-1])
 
     def support(self) -> np.ndarray:
         """Tell which inputs can reach an output, as a boolean mask of shape (inputs,)."""
-        return live(self.layers, self.direct)[0]
+        mask = np.zeros(self.inputs, dtype=bool)
+        mask[self.inputs_used()] = True
+        return mask
+
+    def inputs_used(self) -> np.ndarray:
+        """Return the numbers of the inputs that can reach an output, ascending."""
+        read, layers, direct = narrowed(self.layers, self.direct)
+        return read[live(layers, direct)[0]]
 
     def equals(self, other: object) -> bool:
         """Tell whether another network has the same weights to the last bit, classes, link and features.

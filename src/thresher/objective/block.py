@@ -118,9 +118,9 @@ class Block:
         other.used, other.inputs = None, self.width
         return other
 
-    def forward(self, fed: Fed, out: Tensor | None = None) -> Tensor:  # (rows, neurons)
+    def forward(self, fed: Fed, out: Tensor | None = None, biased: bool = True) -> Tensor:  # (rows, neurons)
         """Multiply what the block is fed with the weights and add the biases; `out` is memory to use."""
-        biased, sparse = self.outside.numel() > 0, isinstance(fed, SparseRows)
+        biased, sparse = biased and self.outside.numel() > 0, isinstance(fed, SparseRows)
         if self.full and biased and not sparse:
             bias = self.grid[:, -1].clone()
             if self.width == 0:

@@ -1,7 +1,7 @@
 """Rows to be summed over: inputs as solvers see them, targets, and what each row counts.
 
-Solvers know rows through this class alone. Rows that live elsewhere (on disk, on other machines) are another
-class with the same methods, whose `total` adds up what the others have.
+Solvers know rows through this class alone. Rows that live elsewhere (on disk) are another class with the same
+methods. Where rows are split over machines, `ranks` completes what is summed over those that are here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import mmap
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -18,6 +19,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.data.rows import OnDisk, is_sparse
+from thresher.objective.ranks import Alone
 from thresher.objective.sparse import SparseRows
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
@@ -66,13 +69,17 @@ class Columns:
     scale: np.ndarray
     centred: bool = False
 
+    def only(self, places: np.ndarray) -> Columns:
+        """Give origin and scale of some of the columns."""
+        return Columns(self.origin[places], self.scale[places], self.centred)
+
 
 class Data:
-    """Rows in memory: an array, a memory map, integers or a sparse matrix, read a chunk at a time.
+    """Rows: an array, a memory map, integers, a sparse matrix or rows on disk, read a chunk at a time.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
+    X : array, sparse matrix or OnDisk of shape (n, d)
         Never changed.
     y : tensor of shape (n, targets), optional
         Nothing by default, which is what an operator needs.
@@ -84,6 +91,9 @@ class Data:
         Precision of inputs and targets.
     memory_limit : int
         Bytes that a copy of the inputs may take. Without one, rows are converted whenever they are read.
+    ranks : Alone, optional
+        Who has the rows: `X`, `y` and `weight` are those of this rank. Numbers of rows count through all ranks,
+        `take` brings rows here from wherever they are, and a batch is what this rank has of some rows.
     """
 
     # Whether batches of a sparse matrix stay sparse; not where another class makes other inputs of them.
@@ -97,14 +107,17 @@ class Data:
         columns: Columns | None = None,
         dtype: torch.dtype = torch.float32,
         memory_limit: int = 64 * 2**20,
+        ranks: Alone | None = None,
     ) -> None:
         self.X = canonical(X) if scipy.sparse.issparse(X) else X
-        self.rows, self.columns = X.shape
-        y = torch.zeros(self.rows, 0) if y is None else y
+        self.held, self.columns = X.shape
+        self.ranks = ranks or Alone()
+        self.rows = self.ranks.rows(self.held)
+        y = torch.zeros(self.held, 0) if y is None else y
         self.targets = y.to(dtype) if y.is_floating_point() else y
         self.weight = weight
-        self.amount = float(self.rows if weight is None else weight.double().sum())
-        even = torch.full((self.rows,), 1.0 / max(1, self.rows), dtype=dtype)
+        self.amount = float(self.rows if weight is None else self.ranks.sum(weight.double().sum())[0])
+        even = torch.full((self.held,), 1.0 / max(1, self.rows), dtype=dtype)
         self.share = even if weight is None else (weight.double() / self.amount).to(dtype)
         self.seen, self.dtype, self.memory_limit = columns, dtype, memory_limit
         self.origin = self.factor = None
@@ -118,26 +131,49 @@ class Data:
         self._copy: Tensor | None = None
 
     def take(self, rows: np.ndarray) -> Data:
-        """Give the data of some rows."""
-        places = torch.from_numpy(rows)
-        weight = None if self.weight is None else self.weight[places]
-        return Data(self.read(rows), self.targets[places], weight, None, self.dtype, self.memory_limit)
+        """Give the data of some rows, wherever they are."""
+        weight = None if self.weight is None else self.pick(self.weight, rows)
+        read, seen = (self.X.__getitem__, self.seen) if self.sparse else (self.read, None)
+        X, targets = self.ranks.pick(read, rows), self.pick(self.targets, rows)
+        return Data(X, targets, weight, seen, self.dtype, self.memory_limit)
+
+    def pick(self, part: Tensor, rows: np.ndarray) -> Tensor:
+        """Give the entries of some rows, wherever they are, of a tensor that has one for each."""
+        return self.ranks.pick(lambda own: part[torch.from_numpy(own)], rows)
+
+    def every(self, part: Tensor) -> Tensor:
+        """Give a tensor that has an entry for each row that is here, for all rows."""
+        return self.ranks.every(part)
+
+    def gathered(self) -> Data:
+        """Give all rows here, wherever they are."""
+        if self.held == self.rows:
+            return self
+        weight = None if self.weight is None else self.every(self.weight)
+        X, y = self.ranks.stacked(self.X), self.every(self.targets)
+        return Data(X, y, weight, self.seen, self.dtype, self.memory_limit)
 
     def only(self, features: Tensor) -> Data:
         """Give the data of some columns, as inputs that need no more conversion."""
-        X, start, passing = pages(self.rows, features.numel(), dtype=self.dtype), 0, copy(self)
+        numbers = self.ranks.most(self.held) * features.numel() * self.dtype.itemsize
+        if isinstance(self.X, OnDisk) and numbers > self.memory_limit:
+            places = features.numpy()
+            seen = None if self.seen is None else self.seen.only(places)
+            few = self.X.only(places)
+            return Data(few, self.targets, self.weight, seen, self.dtype, self.memory_limit, self.ranks)
+        X, start, passing = pages(self.held, features.numel(), dtype=self.dtype), 0, copy(self)
         # No copy of all columns is kept for reading them once.
         passing.memory_limit = 0
         for batch in passing.chunks(1):
             X[start : start + len(batch.X)] = batch.X[:, features]
             start += len(batch.X)
-        return Data(X, self.targets, self.weight, None, self.dtype, self.memory_limit)
+        return Data(X, self.targets, self.weight, None, self.dtype, self.memory_limit, self.ranks)
 
     def to(self, dtype: torch.dtype) -> Data:
         """Give the same data in another precision."""
         if dtype is self.dtype:
             return self
-        return Data(self.X, self.targets, self.weight, self.seen, dtype, self.memory_limit)
+        return Data(self.X, self.targets, self.weight, self.seen, dtype, self.memory_limit, self.ranks)
 
     def moved(self, shift: Tensor, factor: Tensor) -> Data:  # (columns,), (columns,)
         """Give the same rows with inputs ``(x - shift) * factor``, without a copy."""
@@ -145,7 +181,7 @@ class Data:
         if self.seen is not None:
             origin, scale = self.seen.origin, self.seen.scale
         columns = Columns(origin + scale * shift.numpy(), scale / factor.numpy(), True)
-        return Data(self.X, self.targets, self.weight, columns, self.dtype, self.memory_limit)
+        return Data(self.X, self.targets, self.weight, columns, self.dtype, self.memory_limit, self.ranks)
 
     def rounded(self, unit: float) -> Data:
         """Give the same data with inputs and targets as multiples of a unit, where copies are small.
@@ -154,28 +190,65 @@ class Data:
         same bits, and so is everything that is computed from them.
         """
         allowed = max(self.memory_limit, ROUNDED_BYTES)
-        small = 4 * self.rows * self.columns * self.dtype.itemsize <= allowed
+        small = 4 * self.ranks.most(self.held) * self.columns * self.dtype.itemsize <= allowed
         if not small or not self.targets.is_floating_point():
             return self
         X, y = (
             part.clone().div_(unit).round_().mul_(unit)
-            for part in (self.read(slice(0, self.rows)), self.targets)
+            for part in (self.read(slice(0, self.held)), self.targets)
         )
-        return Data(X, y, self.weight, None, self.dtype, self.memory_limit)
+        return Data(X, y, self.weight, None, self.dtype, self.memory_limit, self.ranks)
 
     def batch(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Batch:
         """Read some rows, into memory that is given or not; see `read`."""
         if isinstance(rows, slice):
-            return Batch(self._inputs(rows, out), self.targets[rows], self.share[rows])
+            return Batch(self.inputs(rows, out), self.targets[rows], self.share[rows])
+        return self._here(self.ranks.own(rows))
+
+    def _here(self, rows: np.ndarray) -> Batch:
+        """Read some rows by their places on this rank."""
         places = torch.from_numpy(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
-        return Batch(self._inputs(rows), self.targets.index_select(0, places), share)
+        return Batch(self.inputs(rows), self.targets.index_select(0, places), share)
 
-    def batches(self, size: int, order: np.ndarray) -> Iterator[Batch]:
-        """Read rows in a given order, `size` at a time; what is left over at the end is left out."""
-        for start in range(0, len(order) - size + 1, size):
-            yield self.batch(order[start : start + size])
+    def shuffled(self, size: int, random: np.random.Generator, first: int = 0) -> Iterator[Batch]:
+        """Read all rows in a random order, `size` at a time; what is left over at the end is left out.
+
+        The `first` batches are passed over.
+        """
+        if size >= self.rows:
+            yield from () if first else (self.batch(slice(0, self.rows)),)
+        elif self._far_off:
+            order, each = self.X.order(_own(random)), self._part(size)
+            for step in range(first, self.rows // size):
+                yield self._here(order[step * each : (step + 1) * each])
+        else:
+            order = random.permutation(self.rows)
+            for step in range(first, self.rows // size):
+                yield self.batch(order[step * size : (step + 1) * size])
+
+    def order(self, random: np.random.Generator) -> np.ndarray:  # (rows,)
+        """Draw an order to read all rows in, one that is quick to read where all of them are here."""
+        quick = self._far_off and self.held == self.rows
+        return self.X.order(random) if quick else random.permutation(self.rows)
+
+    def some(self, count: int, random: np.random.Generator) -> Batch:
+        """Read some rows, drawn at random, in their order."""
+        if count >= self.rows:
+            return self.batch(slice(0, self.rows))
+        if self._far_off:
+            return self._here(self.X.some(self._part(count), _own(random)))
+        return self.batch(np.sort(random.choice(self.rows, count, replace=False)))
+
+    def _part(self, count: int) -> int:
+        """Give this rank's part of a number of rows."""
+        return count * self.held // self.rows
+
+    @property
+    def _far_off(self) -> bool:
+        """Whether rows are on disk, where reading them one by one would be slow."""
+        return isinstance(self.X, OnDisk) and not self._fits()
 
     def chunks(self, width: int) -> Iterator[Batch]:
         """Read all rows in their order, so many at a time that `width` numbers for each stay in cache.
@@ -184,8 +257,8 @@ class Data:
         """
         size = self.chunk_rows(width)
         out = None if self.sparse or self._fits() else pages(size, self.columns, dtype=self.dtype)
-        for start in range(0, self.rows, size):
-            yield self.batch(slice(start, min(start + size, self.rows)), out)
+        for start in range(0, self.held, size):
+            yield self.batch(slice(start, min(start + size, self.held)), out)
 
     def total(self, each: Callable[[Batch], tuple[Tensor, ...]], width: int = 1) -> tuple[Tensor, ...]:
         """Add up what a function gives for the rows of one chunk after another, in float64."""
@@ -198,7 +271,7 @@ class Data:
                 for one, two in zip(sums, parts, strict=True):
                     one.add_(two)
         assert sums is not None
-        return sums
+        return self.ranks.sum(*sums)
 
     def chunk_rows(self, width: int) -> int:
         """Give the rows of a chunk for which the inputs and `width` numbers each stay in cache."""
@@ -209,14 +282,15 @@ class Data:
     @property
     def sparse(self) -> bool:
         """Whether batches are sparse: the rows are, and a dense copy would exceed the memory limit."""
-        return self.stays_sparse and scipy.sparse.issparse(self.X) and not self._fits()
+        return self.stays_sparse and is_sparse(self.X) and not self._fits()
 
     @property
     def row_numbers(self) -> int:
         """The numbers that a row of a batch holds, in the mean."""
-        return max(1, -(-self.X.nnz // max(1, self.rows)) if self.sparse else self.columns)
+        return max(1, -(-self.X.nnz // max(1, self.held)) if self.sparse else self.columns)
 
-    def _inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
+    def inputs(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:
+        """Read the inputs of some rows, sparse where they stay so and else dense; see `read`."""
         if not self.sparse:
             return self.read(rows, out)
         part = self.X[rows]
@@ -233,7 +307,7 @@ class Data:
         reads many chunks of wide data gives the same again: from fresh ones the heap would grow.
         """
         if self._copy is None and self._fits():
-            self._copy = self._converted(self.X, None)
+            self._copy = self._converted(self.X[:], None)
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]
@@ -241,7 +315,7 @@ class Data:
         return self._converted(self.X[rows], out)
 
     def _fits(self) -> bool:
-        return self.rows * self.columns * self.dtype.itemsize <= self.memory_limit
+        return self.ranks.most(self.held) * self.columns * self.dtype.itemsize <= self.memory_limit
 
     def _converted(self, part: Any, out: Tensor | None) -> Tensor:
         X = as_tensor(part)
@@ -280,32 +354,39 @@ def as_tensor(part: Any) -> Tensor:
     return torch.from_numpy(part)
 
 
-def standard_columns(X: Any, weight: np.ndarray | None, centred: bool) -> Columns:
+def standard_columns(X: Any, weight: np.ndarray | None, centred: bool, ranks: Alone | None = None) -> Columns:
     """Choose origin and scale of every column, so that a shifted or scaled column becomes the same input.
 
     The origin of a column is the least value that many rows have, as in counts, pixels and indicators, and
     where there is none its mean, or zero where the mean cannot be told from it; without `centred`, zero.
     The scale is the root mean square about the origin.
     """
-    rows, d = X.shape
-    share = np.full(rows, 1.0 / rows) if weight is None else weight / weight.sum()
+    ranks, (held, d) = ranks or Alone(), X.shape
+    rows = ranks.rows(held)
+    amount = rows if weight is None else _added(ranks, weight.sum())[0]
+    share = np.full(held, 1.0 / rows) if weight is None else weight / amount
     origin = np.zeros(d)
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         # Sparse rows are not centred, and what is not written is zero.
-        X = canonical(X)
-        size, present = share @ X.power(2), share @ (X != 0)
+        size, present = np.zeros(d), np.zeros(d)
+        for start, part in _sparse_parts(X):
+            part_share = share[start : start + part.shape[0]]
+            size += part_share @ part.power(2)
+            present += part_share @ (part != 0)
+        size, present = _added(ranks, size, present)
         return _scaled(origin, np.sqrt(size), present)
-    mean, spread = _moments(X, share)
+    mean, spread = _moments(X, share, ranks)
     few = np.linspace(0, rows - 1, min(rows, LOOKED_AT)).astype(np.int64)
-    counts, present = share[few] / max(share[few].sum(), 1e-300), np.zeros(d)
+    counts, present = ranks.pick(lambda own: share[own], few), np.zeros(d)
+    counts = counts / max(counts.sum(), 1e-300)
     if centred:
-        error = spread / np.sqrt(rows if weight is None else weight.sum())
+        error = spread / np.sqrt(amount)
         origin = np.where(np.abs(mean) < INSIGNIFICANT * error, 0.0, mean)
     # Of wide data a copy of those rows would be as large as all of it: a few columns are looked at at a time.
-    step = max(1, CHUNK_NUMBERS // len(few))
+    step = max(1, CHUNK_NUMBERS // len(few)) if not isinstance(X, OnDisk) else d
     for first in range(0, d, step):
         part = slice(first, first + step)
-        some = np.asarray(X[few, part])
+        some = ranks.pick(partial(_some, X, part), few)
         if centred:
             origin[part] = [_common(one, counts, at) for one, at in zip(some.T, origin[part], strict=True)]
         present[part] = counts @ (some != origin[part])
@@ -329,15 +410,25 @@ def _common(values: np.ndarray, counts: np.ndarray, otherwise: float) -> float:
     return float(distinct[common[0]]) if len(common) else otherwise
 
 
-def _moments(X: Any, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (d,), (d,)
+def _some(X: Any, columns: slice, rows: np.ndarray) -> np.ndarray:
+    return np.asarray(X[rows, columns])
+
+
+def _added(ranks: Alone, *parts: Any) -> tuple[np.ndarray, ...]:
+    """Add up what the ranks have."""
+    return tuple(part.numpy() for part in ranks.sum(*(torch.as_tensor(part) for part in parts)))
+
+
+def _moments(X: Any, share: np.ndarray, ranks: Alone) -> tuple[np.ndarray, np.ndarray]:  # (d,), (d,)
     """Give mean and standard deviation of every column, sums being taken about the first row."""
-    first = np.asarray(X[0], dtype=np.float64)
+    first = ranks.pick(partial(_some, X, slice(None)), np.zeros(1, dtype=np.int64))[0].astype(np.float64)
     mean, square = np.zeros(len(first)), np.zeros(len(first))
     for start, part in _parts(X):
         away = part - first
         part_share = share[start : start + len(part)]
         mean += part_share @ away
         square += part_share @ np.square(away, out=away)
+    mean, square = _added(ranks, mean, square)
     return mean + first, np.sqrt(np.maximum(0.0, square - np.square(mean)))
 
 
@@ -346,6 +437,21 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         yield start, np.asarray(X[start : start + step], dtype=np.float64)
+
+
+def _sparse_parts(X: Any) -> Iterator[tuple[int, scipy.sparse.csr_array]]:
+    """Read sparse rows, a chunk at a time where they are on disk."""
+    if scipy.sparse.issparse(X):
+        yield 0, canonical(X)
+        return
+    step = max(1, CHUNK_NUMBERS // max(1, X.numbers_each))
+    for start in range(0, X.shape[0], step):
+        yield start, X[start : start + step]
+
+
+def _own(random: np.random.Generator) -> np.random.Generator:
+    """Draw a generator, so that ranks that draw differently from it go on with the same numbers."""
+    return np.random.default_rng(random.integers(2**32, size=4))
 
 
 def zeros(*shape: int, dtype: torch.dtype) -> Tensor:

@@ -16,6 +16,7 @@ from thresher.objective.data import Data, pages
 from thresher.objective.gates import Generators, SparseGenerators, follow
 from thresher.objective.layout import Layout
 from thresher.objective.restricted import GatedRestricted, Scratch
+from thresher.objective.sparse import add_outer, affine
 
 MEMORY_LIMIT = 64 * 2**20
 
@@ -57,7 +58,7 @@ class GatedOperator(Operator):
         memory_limit: int = MEMORY_LIMIT,
     ) -> None:
         self.data, self.generators, self.bias = data, generators, bias
-        self.rows, self.dtype = data.rows, data.dtype
+        self.rows, self.held, self.dtype = data.rows, data.held, data.dtype
         self.features, self.neurons = data.columns + int(bias), generators.neurons
         if generators.features != self.features:
             raise ParameterError(
@@ -100,6 +101,14 @@ class GatedOperator(Operator):
         """Give the operator of the same generators on some rows."""
         return self._with(self.data.take(rows), self.generators, self.signs)
 
+    def pick(self, numbers: Tensor, rows: np.ndarray) -> Tensor:
+        """Give the entries of some rows, wherever they are."""
+        return self.data.pick(numbers, rows)
+
+    def total(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Complete sums over the rows that are here."""
+        return self.data.ranks.sum(*parts)
+
     def _with(self, data: Data, generators: Generators, signs: Tensor) -> GatedOperator:
         return GatedOperator(data, generators, bias=self.bias, signs=signs, memory_limit=self.memory_limit)
 
@@ -124,17 +133,18 @@ class GatedOperator(Operator):
             used, columns = self.generators.pick(few, self.dtype)
             part[slice(None) if used is None else used] = columns
         inner, bias = drawn[: self.data.columns], drawn[self.data.columns :].sum(0)
-        return neurons, lambda chunk, out: torch.addmm(bias, chunk, inner, out=out)
+        return neurons, lambda chunk, out: affine(chunk, inner, bias, out)
 
     def chunks(self, size: int) -> Iterator[tuple[int, int, Tensor]]:
-        """Read the rows `size` at a time: (start, stop, tensor of shape (stop - start, columns)).
+        """Read the rows `size` at a time: (start, stop, inputs of shape (stop - start, columns)).
 
-        A chunk is there until the next one is read.
+        A chunk is there until the next one is read; it is sparse where the data stays so.
         """
-        memory = pages(min(size, self.rows), self.data.columns, dtype=self.dtype)
-        for start in range(0, self.rows, size):
-            stop = min(start + size, self.rows)
-            yield start, stop, self.data.read(slice(start, stop), memory)
+        sparse = self.data.sparse
+        memory = None if sparse else pages(min(size, self.held), self.data.columns, dtype=self.dtype)
+        for start in range(0, self.held, size):
+            stop = min(start + size, self.held)
+            yield start, stop, self.data.inputs(slice(start, stop), memory)
 
     def blocks(self) -> Iterator[Tensor]:
         """Go through the neurons in blocks."""
@@ -154,7 +164,7 @@ class GatedOperator(Operator):
             for first, last, chunk in self.chunks(size):
                 raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
                 self._add(out, chunk, raw.gt_(0).mul_(residual[first:last, None]))
-            out.mul_(self.signs[gated, None])
+            (out,) = self.total(out.mul_(self.signs[gated, None]))
             block = self._spread(out, gated, neurons)
             del out
             yield int(neurons[0]) * self.features, block
@@ -167,17 +177,18 @@ class GatedOperator(Operator):
         neurons, scratch = torch.arange(self.neurons), Scratch(self.dtype)
         gated, product = self.activations(neurons, scratch)
         read = self._reader(w, gated)
-        output = torch.empty(self.rows, dtype=self.dtype)
+        output = torch.empty(self.held, dtype=self.dtype)
         out = torch.zeros(gated.numel(), self.features, dtype=self.dtype)
         for first, last, chunk in self.chunks(self.data.chunk_rows(gated.numel())):
             raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
             output[first:last] = read(chunk, raw)
             self._add(out, chunk, raw.gt_(0).mul_(slope(output[first:last], first, last)[:, None]))
-        return output, iter([(0, self._spread(out.mul_(self.signs[gated, None]), gated, neurons))])
+        (out,) = self.total(out.mul_(self.signs[gated, None]))
+        return output, iter([(0, self._spread(out, gated, neurons))])
 
     def _add(self, out: Tensor, chunk: Tensor, numbers: Tensor) -> None:
         """Add ``numbers' [chunk | 1]`` to `out`, (neurons, features); numbers are (rows, neurons)."""
-        out[:, : self.data.columns].addmm_(numbers.T, chunk)
+        add_outer(out[:, : self.data.columns], numbers, chunk)
         if self.bias:
             out[:, -1] += numbers.sum(0)
 
@@ -221,4 +232,5 @@ class GatedOperator(Operator):
             for _, _, chunk in self.chunks(self.data.chunk_rows(self.neurons)):
                 raw = product(chunk, scratch("raw", len(chunk), gated.numel()))
                 self._add(out, chunk.square(), raw.gt_(0))
+            (out,) = self.total(out)
             yield int(neurons[0]) * self.features, self._spread(out.sqrt_(), gated, neurons)

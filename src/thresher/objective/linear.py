@@ -54,15 +54,15 @@ class Linear:
     @cached_property
     def amount(self) -> float:
         """What all sample weights add up to: the number of rows, where there are none."""
-        return float(
-            self.operator.rows if self.weight is None else self.weight.double().sum().clamp(min=1e-300)
-        )
+        if self.weight is None:
+            return float(self.operator.rows)
+        return float(self.operator.total(self.weight.double().sum())[0].clamp(min=1e-300))
 
     @cached_property
     def share(self) -> Tensor:  # (rows,)
         """What each row counts in the mean."""
         if self.weight is None:
-            return torch.full((self.operator.rows,), 1 / self.amount, dtype=self.operator.dtype)
+            return torch.full((len(self.y),), 1 / self.amount, dtype=self.operator.dtype)
         return (self.weight.double() / self.amount).to(self.operator.dtype)
 
     def under(self, operator: Operator) -> Linear:
@@ -71,9 +71,9 @@ class Linear:
 
     def take(self, rows: np.ndarray) -> Linear:
         """Give the objective on some rows; the penalty stays what it is beside a sum over rows."""
-        chosen = torch.from_numpy(rows)
-        weight = None if self.weight is None else self.weight[chosen]
-        part = replace(self, operator=self.operator.take(rows), y=self.y[chosen], weight=weight)
+        weight = None if self.weight is None else self.operator.pick(self.weight, rows)
+        y = self.operator.pick(self.y, rows)
+        part = replace(self, operator=self.operator.take(rows), y=y, weight=weight)
         return replace(part, alpha=self.alpha * self.amount / part.amount) if self.alpha else part
 
     def slope(self, output: Tensor, start: int = 0, stop: int | None = None) -> Tensor:  # (stop - start,)
@@ -91,7 +91,7 @@ class Linear:
         """Give the objective from the output that belongs to some weights."""
         rows = self.loss.value(output[:, None], self.y[:, None]).double()
         penalty = 0.5 * self.alpha * float(values.double().square().sum())
-        return float((rows * self.share.double()).sum()) + penalty
+        return float(self.operator.total((rows * self.share.double()).sum())[0]) + penalty
 
     def value(self, w: SparseVector) -> float:
         """Give the objective at w."""
@@ -169,6 +169,7 @@ class RestrictedLinear:
         """Give ``d' H d`` for the Hessian H at the output that a direction d on the support meets."""
         moved = self.columns.forward(direction)
         squares = (moved.square() * self.whole.curvature(output)).double().sum()
+        (squares,) = self.whole.operator.total(squares)
         return float(squares) + self.whole.alpha * float(direction.double().square().sum())
 
 

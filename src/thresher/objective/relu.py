@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -133,7 +133,12 @@ class Relu:
         """Give the loss of every row by itself."""
         running = self.run(point)
         chunks = self.data.chunks(self._width)
-        return torch.cat([self.loss.value(running.forward(part.X).output, part.y) for part in chunks])
+        values = [self.loss.value(running.forward(part.X).output, part.y) for part in chunks]
+        return self.data.every(torch.cat(values))
+
+    def constant(self) -> Tensor:  # (outputs,)
+        """Give the output, the same for all rows, that minimises the mean loss."""
+        return self.loss.constant(self.data.every(self.data.targets), self.data.every(self.data.share))
 
     def penalty(self, running: Running) -> float:
         """Give what the penalty adds."""
@@ -154,28 +159,33 @@ class Relu:
     ) -> tuple[Tensor | None, Tensor]:  # (), (held,)
         """Give the mean loss over a batch, if that is wanted, and its derivative at the weights held."""
         run = running.forward(batch.X)
-        batch = batch._replace(share=batch.share / batch.share.sum().clamp_(min=1e-30))
-        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else None
-        return loss, running.gradient(run, self.slope(run.output, batch))
+        amount = batch.share.sum().clamp_(min=1e-30)
+        batch = batch._replace(share=batch.share / amount)
+        gradient = running.gradient(run, self.slope(run.output, batch))
+        loss = (self.loss.value(run.output, batch.y) * batch.share).sum() if valued else amount
+        loss, gradient = self.data.ranks.mean(amount, loss, gradient)
+        return loss if valued else None, gradient
 
-    def layer_blocks(self, number: int, fed: Fed, delta: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Give the derivatives of one layer, in blocks (first neuron, columns, entries).
+    def layer_blocks(
+        self, number: int, fed: Fed, delta: Tensor, some: Callable[[range], Iterable[int]] = iter
+    ) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Give the derivatives of one layer, in blocks (first neuron, columns, entries), of all ranks' rows.
 
         They follow from what the layer is fed and its neurons' deltas. Entries have a row for each neuron and
         a column for each of the layer's columns, its biases the last: all of them, or those that sparse rows
         hold, since all others are zero. Blocks are no larger than the memory limit allows; each holds until
-        the next, which is written into the same memory.
+        the next, which is written into the same memory. `some` chooses among their first neurons.
         """
         (neurons, places), inputs = self.layout.shapes[number], self.layout.inputs[number]
         columns = torch.arange(places)
         if isinstance(fed, SparseRows):
-            present, fed = fed.compacted()
+            present, fed = fed.compacted(self.data.ranks.union)
             columns = torch.cat([present, columns[inputs:]])
         count = columns.numel()
         inside = count - (places - inputs)
         step = max(1, min(neurons, self.memory_limit // (BLOCKS * delta.element_size() * max(1, count))))
         memory = torch.empty(step, count, dtype=delta.dtype)
-        for first in range(0, neurons if count else 0, step):
+        for first in some(range(0, neurons if count else 0, step)):
             part = delta[:, first : first + step]
             block = memory[: part.shape[1]]
             if isinstance(fed, SparseRows):
@@ -184,15 +194,21 @@ class Relu:
                 torch.mm(part.T, fed[:, :inside], out=block[:, :inside])
             if places > inputs:
                 block[:, -1] = part.sum(0)
+            (block,) = self.data.ranks.sum(block)
             yield first, columns, block
 
-    def largest_gradients(self, point: Point, batch: Batch, count: int) -> SparseVector:
-        """Give the `count` largest derivatives over a batch at places where nothing is held."""
+    def largest_gradients(
+        self, point: Point, batch: Batch, count: int, some: Callable[[range], Iterable[int]] = iter
+    ) -> SparseVector:
+        """Give the `count` largest derivatives over a batch at places where nothing is held.
+
+        `some` chooses among the blocks of every layer, by their first neurons, where all would be too many.
+        """
         top, running, layout = StreamingTop(count, self.size), self.run(point), self.layout
         run = running.forward(batch.X)
         for number, fed, delta in running.deltas(run, self.slope(run.output, batch)):
             neuron, feature = layout.pairs(point.w.indices[running.slices[number]], number)
-            for first, columns, block in self.layer_blocks(number, fed, delta):
+            for first, columns, block in self.layer_blocks(number, fed, delta, some):
                 here = (neuron >= first) & (neuron < first + len(block))
                 place, found = places_among(columns, feature[here])
                 block[(neuron[here] - first)[found], place[found]] = 0

@@ -40,7 +40,7 @@ class GatedRestricted(Restricted):
         self.signs_of_weights = operator.signs[support // operator.features]
         # The gates of a chunk are held as bytes once they are known; what does not fit is computed again
         # every time. (Bytes of type int8 become floats ten times as fast as those of type bool.)
-        self._fits = self.rows * self.live.numel() <= operator.memory_limit // 2
+        self._fits = operator.held * self.live.numel() <= operator.memory_limit // 2
         self._held: list[Tensor] = []
         self.scratch = Scratch(operator.dtype)
         self._sparse: tuple[Tensor, Product] | None = None
@@ -51,7 +51,8 @@ class GatedRestricted(Restricted):
 
     def _chunks(self) -> Iterator[tuple[int, int, int, Tensor]]:
         """Read the rows in chunks, which are numbered."""
-        chunks = self.operator.chunks(self.operator.data.chunk_rows(self.live.numel()))
+        # The columns in use of a chunk are dense, whatever the rows are.
+        chunks = self.operator.chunks(self.operator.data.chunk_rows(max(self.live.numel(), self.block.width)))
         return ((number, *chunk) for number, chunk in enumerate(chunks))
 
     def _activations(self) -> Iterator[tuple[Tensor, Product]]:
@@ -102,7 +103,7 @@ class GatedRestricted(Restricted):
 
     def _pass(self, values: Tensor | None, slope: Slope | None) -> tuple[Tensor, Tensor]:
         """Go through the data once: forward where there are values, back where there is a slope."""
-        output = torch.zeros(self.rows, dtype=self.operator.dtype)
+        output = torch.zeros(self.operator.held, dtype=self.operator.dtype)
         total = torch.zeros(self.size, dtype=self.operator.dtype)
         if self.size == 0:
             return output, total
@@ -118,7 +119,13 @@ class GatedRestricted(Restricted):
                 delta = gates.mul_(slope(output[first:last], first, last)[:, None])
                 block.gradient(columns, delta, part)
                 total += part
+        if slope is not None:
+            (total,) = self.total(total)
         return output, total.mul_(self.signs_of_weights)
+
+    def total(self, *parts: Tensor) -> tuple[Tensor, ...]:
+        """Complete sums over the rows that are here."""
+        return self.operator.total(*parts)
 
     def work(self) -> float:
         """Estimate the multiplications in one forward and one adjoint, for each neuron's gates among them.

@@ -100,6 +100,32 @@ class Running:
             output += self.blocks[layers].forward(X)
         return Pass(fed, slopes, output)
 
+    def tangent(self, run: Pass, moved: Running) -> Tensor:  # (rows, outputs)
+        """Give the derivative of the outputs along other values on the same support, row by row."""
+        layers = self.layout.layers
+        change: Tensor | None = None
+        for number in range(layers - 1):
+            summed = self._changed(number, run.fed[number], change, moved)
+            seen = run.slopes[number]
+            change = (
+                summed.mul_(seen) if self.absolute else threshold_backward(summed, seen, 0, grad_input=summed)
+            )
+        last = layers - 1
+        if self.signs is None:
+            output = self._changed(last, run.fed[last], change, moved)
+        else:
+            output = (change @ self.signs)[:, None]  # type: ignore[operator]
+            if moved.blocks[last].held:
+                output = output + moved.blocks[last].forward(run.fed[last])
+        if self.layout.direct and moved.blocks[layers].held:
+            output = output + moved.blocks[layers].forward(run.fed[0])
+        return output
+
+    def _changed(self, number: int, fed: Tensor, change: Tensor | None, moved: Running) -> Tensor:
+        """Give how a block's sums change with its weights and with what it is fed."""
+        summed = moved.blocks[number].forward(fed)
+        return summed if change is None else summed.add_(self.blocks[number].forward(change, biased=False))
+
     def deltas(self, run: Pass, slope: Tensor) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Give each block, what it was fed, and the derivatives with respect to its neurons' sums."""
         layers = self.layout.layers

@@ -51,8 +51,10 @@ class SparseRows:
         """Give the same rows in float64."""
         return self.to(torch.float64)
 
-    def __getitem__(self, key: tuple[slice, slice | Tensor]) -> SparseRows | Tensor:
-        """Give all rows of some columns, dense, or of all of them, as they are."""
+    def __getitem__(self, key: slice | tuple[slice, slice | Tensor]) -> SparseRows | Tensor:
+        """Give some rows, or all rows of some columns, dense, or of all of them, as they are."""
+        if isinstance(key, slice):
+            return SparseRows(self.matrix[key])
         _, columns = key
         if isinstance(columns, slice):
             first, last, _ = columns.indices(self.shape[1])
@@ -81,12 +83,20 @@ class SparseRows:
         """The transposed matrix: its products with what has as many rows."""
         return SparseRows(self.matrix.T)
 
-    def compacted(self) -> tuple[Tensor, SparseRows]:
-        """Give the columns that hold something, ascending, and the rows of these alone."""
-        present, place = np.unique(self.matrix.indices, return_inverse=True)
-        parts = self.matrix.data, place, self.matrix.indptr
+    def compacted(self, among: Callable[[np.ndarray], np.ndarray]) -> tuple[Tensor, SparseRows]:
+        """Give the columns that hold something, ascending, and the rows of these alone.
+
+        `among` may add columns that hold something elsewhere.
+        """
+        held = np.zeros(self.shape[1], dtype=bool)
+        held[self.matrix.indices] = True
+        present = among(np.flatnonzero(held))
+        # A table of all columns is read faster than the nonzeros are sorted.
+        table = np.zeros(self.shape[1], dtype=np.int32)
+        table[present] = np.arange(len(present))
+        parts = self.matrix.data, table[self.matrix.indices], self.matrix.indptr
         matrix = scipy.sparse.csr_array(parts, (len(self), len(present)))
-        return torch.from_numpy(present).long(), SparseRows(matrix)
+        return torch.from_numpy(present), SparseRows(matrix)
 
     def clamp(self, min: int | None = None, max: int | None = None) -> SparseRows:
         """Limit the nonzeros from one side, which must be zero."""
@@ -135,13 +145,13 @@ class Meeting:
     """
 
     def __init__(self, rows: SparseRows, feature: Tensor, neuron: Tensor) -> None:
-        sorted_feature, order = feature.sort(stable=True)
+        order = feature.argsort(stable=True)
+        weights_of = torch.bincount(feature, minlength=rows.shape[1])
         entries = torch.from_numpy(rows.matrix.indices).long()
-        first = torch.searchsorted(sorted_feature, entries)
-        counts = torch.searchsorted(sorted_feature, entries, right=True) - first
+        counts = weights_of[entries]
         entry = torch.arange(entries.numel()).repeat_interleave(counts)
-        before = (counts.cumsum(0) - counts)[entry]
-        self.held = order[first[entry] + torch.arange(entry.numel()) - before]
+        first = (weights_of.cumsum(0) - weights_of)[entries] - counts.cumsum(0) + counts
+        self.held = order[first[entry] + torch.arange(entry.numel())]
         self.row = rows.rows_of_entries[entry]
         self.value = torch.from_numpy(rows.matrix.data)[entry]
         self.neuron = neuron[self.held]
@@ -158,6 +168,21 @@ class Meeting:
         out = delta.new_zeros(held)
         places = self.row * delta.shape[1] + self.neuron
         return out.index_add_(0, self.held, self.value * delta.reshape(-1)[places])
+
+
+def affine(fed: Tensor | SparseRows, matrix: Tensor, bias: Tensor, out: Tensor) -> Tensor:  # (rows, neurons)
+    """Give ``fed @ matrix + bias``, in memory that is given."""
+    if isinstance(fed, SparseRows):
+        return out.copy_(fed @ matrix).add_(bias)
+    return torch.addmm(bias, fed, matrix, out=out)
+
+
+def add_outer(out: Tensor, numbers: Tensor, fed: Tensor | SparseRows) -> None:
+    """Add ``numbers' fed`` to what is there, (neurons, columns); numbers are (rows, neurons)."""
+    if isinstance(fed, SparseRows):
+        out.add_((fed.T @ numbers).T)
+    else:
+        out.addmm_(numbers.T, fed)
 
 
 def places_among(chosen: Tensor, units: Tensor) -> tuple[Tensor, Tensor]:

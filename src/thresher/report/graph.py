@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from thresher.network.description import importance, spread_of
+from thresher.network.description import measured, spread_of
 from thresher.network.formula import input_names, printable
-from thresher.network.layer import live
+from thresher.network.layer import live, narrowed
 from thresher.network.metadata import target_names
 from thresher.network.structure import Structure
 from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
@@ -43,19 +43,21 @@ def graph(network: Structure) -> Figure:
     ----------
     network : Network
     """
-    masks = live(network.layers, network.direct)
+    read, layers, direct = narrowed(network.layers, network.direct)
+    masks = live(layers, direct)
     kept = [np.flatnonzero(mask) for mask in masks]
+    kept[0] = read[kept[0]]
     weights = [
         layer.weights[before][:, after].tocoo()
-        for layer, (before, after) in zip(network.layers, pairwise(masks), strict=True)
+        for layer, (before, after) in zip(layers, pairwise(masks), strict=True)
     ]
-    weights, links, fed = _with_direct(weights, None if network.direct is None else network.direct[masks[0]])
+    weights, links, fed = _with_direct(weights, None if direct is None else direct[masks[0]])
     places = _places(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
     height = float(np.clip(0.36 * max(heights.size for heights in places) + 0.4, 2.4, TALLEST))
     figure, (axes,) = new_figure(COLUMN * (len(kept) - 1) + 4.2, height + 1.1)
     axes.set_axis_off()
     connections = sum(matrix.nnz for matrix in weights)
-    signs = [layer.signs_only for layer in network.layers]
+    signs = [layer.signs_only for layer in layers]
     scaled = spread_of(network)
     for number, matrix in enumerate(weights):
         matter = np.abs(matrix.data.astype(float))
@@ -70,9 +72,10 @@ def graph(network: Structure) -> Figure:
         counted = [matrix for matrix, free in zip(weights, signs, strict=True) if not free]
         _number_weights(axes, counted, places, height)
         _number_biases(axes, places, biases)
-    matters, _ = importance(network)
+    columns, matters, _ = measured(network)
+    matters = matters[np.searchsorted(columns, kept[0])]
     called = input_names(network)
-    _name_column(axes, places[0], 0, [called[i] for i in kept[0]], matters[kept[0]], height)
+    _name_column(axes, places[0], 0, [called(i) for i in kept[0].tolist()], matters, height)
     outputs = _output_names(network)
     _name_column(axes, places[-1], len(places) - 1, outputs, np.ones(len(outputs)), height)
     _heads(axes, network, kept)

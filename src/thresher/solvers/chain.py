@@ -32,6 +32,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.objective.sparse import places_among
+from thresher.solvers.journal import State
 from thresher.solvers.loop import DIVERGED, OPTIONS, Iterate, Needs, Start, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
@@ -94,6 +95,19 @@ class ChainIHT:
         """Every iterate is within the budget."""
         return iterate
 
+    def save(self, iterate: Iterate) -> State:
+        """Give the weights, the sketch, the steps and the best iterate so far."""
+        run: _Run = iterate.carry
+        best = None if run.best is None else [run.best.w, run.best.loss, run.best.passes]
+        return {"w": iterate.w, "table": run.sketch.table, "step": run.step, "best": best}
+
+    def load(self, first: Iterate, state: State) -> Iterate:
+        """Put the sketch, the steps and the best iterate back."""
+        run: _Run = first.carry
+        run.sketch.table.copy_(state["table"])
+        best = None if state["best"] is None else Iterate(*state["best"])
+        return replace(first, w=state["w"], carry=replace(run, step=state["step"], best=best))
+
 
 def authors_step(objective: Relu, budget: int) -> float:
     """Give the step size that the authors found by hand."""
@@ -149,7 +163,7 @@ class _Run:
         if self.batch_size >= data.rows:
             return data.batch(slice(0, data.rows))
         epoch, first = self.epoch
-        order = np.random.default_rng([self.seed, 2, epoch]).permutation(data.rows)
+        order = data.order(np.random.default_rng([self.seed, 2, epoch]))
         return data.batch(order[first : first + self.batch_size])
 
     def stepped(self, w: SparseVector) -> SparseVector:
@@ -158,7 +172,8 @@ class _Run:
         held = objective.run(Point(w))
         lent = _Lent.to(held) if self.lends else _Lent(held)
         fed = lent.forward(batch.X)
-        slope = objective.slope(fed[-1], batch).div_(batch.share.sum().clamp(min=1e-30))
+        (amount,) = objective.data.ranks.sum(batch.share.sum())
+        slope = objective.slope(fed[-1], batch).div_(amount.clamp(min=1e-30))
         deltas = lent.deltas(fed, slope)
         for indices, values in lent.entries():
             self.sketch.add(indices, values)
@@ -176,7 +191,7 @@ class _Run:
         layout, out = self.objective.layout, torch.zeros(kept.numel(), dtype=fed[0].dtype)
         for layer, part in enumerate(layout.split(kept)):
             Block(layout, layer, kept[part], out[part]).gradient(fed[layer], deltas[layer], out[part])
-        return out
+        return self.objective.data.ranks.sum(out)[0]
 
     def _largest_estimates(self) -> Tensor:
         size = self.objective.size

@@ -15,8 +15,12 @@ from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
 from thresher.objective.gates import SparseGenerators
 from thresher.objective.linear import Evaluation, Linear
+from thresher.solvers.journal import State
 from thresher.solvers.loop import OPTIONS, SETTLED, Iterate, Needs, Record, Solution, Start, Status, run
 from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
+
+# What a step counts.
+COUNTS = ("step", "seen", "unchanged", "just_moved", "crossed")
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class IHT:
             operator = own if follows else operator
         schedule = self.schedule or constant(budget)
         size = min(self.batch_size or operator.rows, operator.rows)
-        carry = _Carry(objective, operator, budget, schedule, size, self.seed)
+        carry = _Carry(objective, operator, budget, schedule, size, self.seed, w if follows else None)
         return self._iterate(w, carry.evaluated(w), follows, {})
 
     def step(self, iterate: Iterate) -> Iterate:
@@ -134,6 +138,22 @@ class IHT:
         w = keep_largest(iterate.w, carry.budget)
         return replace(iterate, w=w, loss=carry.objective.under(carry.operator).value(w), kept=True)
 
+    def save(self, iterate: Iterate) -> State:
+        """Give the weights, those that the gates follow, and the counts; the rest is worked out anew."""
+        carry: _Carry = iterate.carry
+        counts = {name: getattr(carry, name) for name in COUNTS}
+        return {"w": iterate.w, "gates": carry.gates, "signs": carry.operator.signs, **counts}
+
+    def load(self, first: Iterate, state: State) -> Iterate:
+        """Let the gates follow the same weights again, and evaluate on the rows of the next step."""
+        carry, w, gates = first.carry, state["w"], state["gates"]
+        operator = carry.objective.operator
+        if gates is not None:
+            operator = operator.following(gates, state["signs"], self.fallback)
+        counts = {name: state[name] for name in COUNTS}
+        carry = replace(carry, operator=operator, gates=gates, **counts)
+        return self._iterate(w, carry.evaluated(w), False, {})
+
     def _step_size(self, objective: Linear, w: SparseVector, at: Evaluation) -> float:
         """Give eta beside the mean over rows: the paper's, times the rows."""
         if self.step_size is not None:
@@ -160,7 +180,7 @@ class IHT:
         if every is None or done < first or (done - 1) % every:
             return carry, False
         operator = carry.operator.following(w, fallback=self.fallback)
-        return replace(carry, operator=operator, just_moved=True), True
+        return replace(carry, operator=operator, gates=w, just_moved=True), True
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +193,8 @@ class _Carry:
     schedule: Schedule
     batch_size: int
     seed: int
+    # The weights that the gates follow, if they do.
+    gates: SparseVector | None = None
     batch: Linear | None = None
     at: Evaluation | None = None
     step: int = 0

@@ -24,7 +24,8 @@ from thresher.objective.linear import Linear
 from thresher.objective.relu import Relu
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import paper_iht
-from thresher.solvers.loop import SPENT, Iterate, Needs, Solver, Start, Status
+from thresher.solvers.journal import State
+from thresher.solvers.loop import SPENT, Iterate, Needs, SavedSolver, Start, Status
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,21 @@ class Layerwise:
         """Every iterate is within the budget."""
         return iterate
 
+    def save(self, iterate: Iterate) -> State:
+        """Give the layers that are frozen, and the state of the stage's own solver."""
+        stage: _Stage = iterate.carry
+        return {"layer": stage.layer, "frozen": stage.frozen, "inner": stage.solver.save(stage.inner)}
+
+    def load(self, first: Iterate, state: State) -> Iterate:
+        """Begin the stage on the frozen layers, and put its solver where it was."""
+        begun: _Stage = first.carry
+        stage = self._stage(begun.whole, begun.budget, state["layer"], state["frozen"])
+        return self._iterate(replace(stage, inner=stage.solver.load(stage.inner, state["inner"])))
+
     def _stage(self, whole: Relu, budget: int, layer: int, frozen: SparseVector) -> _Stage:
         """Begin a stage with its share of the budget."""
         share = max(1, budget // (whole.layout.layers - 1))
-        solver: Solver = ChainIHT(self.batch_size, self.seed)
+        solver: SavedSolver = ChainIHT(self.batch_size, self.seed)
         if whole.layout.fused:
             solver = paper_iht(self.update_gates_every, self.batch_size, self.seed)
         objective = stage_objective(whole, layer, frozen, self.seed)
@@ -129,7 +141,7 @@ class _Stage:
     budget: int
     layer: int
     frozen: SparseVector
-    solver: Solver
+    solver: SavedSolver
     inner: Iterate
 
     @property
@@ -180,7 +192,8 @@ class Embedding(Data):
     stays_sparse = False
 
     def __init__(self, data: Data, layout: Layout, w: SparseVector, layers: int) -> None:
-        super().__init__(data.X, data.targets, data.weight, None, data.dtype, data.memory_limit)
+        settings = (data.dtype, data.memory_limit, data.ranks)
+        super().__init__(data.X, data.targets, data.weight, None, *settings)
         self.columns = layout.widths[layers]
         self.data, self.layout, self.w, self.layers = data, layout, w, layers
         self.parts = [
@@ -198,7 +211,7 @@ class Embedding(Data):
 
     def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, columns)
         """Run some rows through the layers."""
-        values = self.data.read(rows)
+        values = self.data.inputs(rows)
         for block in self.parts:
             values = block.forward(values).relu_()
         return values

@@ -1,17 +1,24 @@
-"""The one loop: a solver is `init`, `step` and `stop`; limits, history, the best and Ctrl-C live here."""
+"""The one loop: a solver is `init`, `step` and `stop`; limits, history, the best and Ctrl-C live here.
+
+A run that is stopped goes on from a journal. A solver with two more methods, `save` and `load`, is taken up
+where it was. Others take their steps again, which costs little where what takes long is in the journal as
+well: so are the trainings of the default solver.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
+from thresher.solvers.journal import State, forgetting, journal
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,9 @@ class Needs:
         Whether it may connect inputs to outputs directly.
     centred : bool
         Whether it can work in centred coordinates, that is, holds the biases that `Relu.closed` adds.
+    inputs : float
+        How many inputs it looks at for each nonzero of the budget, where data is wider than it holds numbers:
+        those that tell most by themselves. All that the data has by default.
     options : frozenset of str
         Which options of an estimator it honours.
     """
@@ -74,6 +84,7 @@ class Needs:
     outputs: int | None = None
     direct: bool = False
     centred: bool = False
+    inputs: float = math.inf
     options: frozenset[str] = OPTIONS
 
 
@@ -154,6 +165,19 @@ class Solver(Protocol):
         ...
 
 
+@runtime_checkable
+class SavedSolver(Solver, Protocol):
+    """A solver that a run can take up where it was, from a checkpoint."""
+
+    def save(self, iterate: Iterate) -> State:
+        """Give what `load` needs: numbers, text, tensors, sparse vectors, in lists and dictionaries."""
+        ...
+
+    def load(self, first: Iterate, state: State) -> Iterate:
+        """Make the iterate of a state, given the one that `init` gave."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
     """What a solver found.
@@ -219,39 +243,131 @@ def run(
         Stop after this many iterates within the budget that the judge finds no better.
     """
     refuse_misfit(solver, objective)
-    began = time.perf_counter()
-    history: list[Record] = []
-    iterate = best = solver.init(objective, budget, start)
-    lowest, since = math.inf, 0
-    status: Status | None = None
-    try:
-        while status is None:
-            iterate = solver.step(iterate)
-            history.append(_record(iterate, len(history) + 1, time.perf_counter() - began))
-            if keep == "last" and iterate.kept:
-                best = iterate
-            elif iterate.kept and iterate.exact:
-                own = iterate.loss if iterate.score is None else iterate.score
-                badness = own if judge is None else judge(iterate)
-                better = badness < lowest
-                since = 0 if better else since + 1
-                if better:
-                    best, lowest = iterate, badness
-            if callback is not None and callback(history[-1], iterate):
-                status = CALLED_OFF
-            elif iterate.kept and iterate.exact and iterate.loss <= tol and not _under_way(iterate):
-                status = iterate.status if iterate.status is RECOVERED else FITTED
-            elif since >= patience:
-                status = STALLED
-            else:
-                status = (
-                    iterate.status or solver.stop(iterate) or (SPENT if iterate.passes >= max_iter else None)
-                )
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    if not best.kept or best.w.nonzeros == 0:
-        best = solver.rescue(iterate)
-    return Solution(best.w, best.signs, best.loss, status, history, objective)
+
+    def answer() -> Solution:
+        course = _Course(solver, solver.init(objective, budget, start))
+        status: Status | None = None
+        try:
+            with journal().work("steps", course.save, course.load):
+                course.catch_up()
+                while status is None:
+                    iterate = course.step()
+                    if keep == "last" and iterate.kept:
+                        course.best = iterate
+                    elif iterate.kept and iterate.exact:
+                        own = iterate.loss if iterate.score is None else iterate.score
+                        course.compare(iterate, own if judge is None else judge(iterate))
+                    if callback is not None and _told(callback, course.history[-1], iterate):
+                        status = CALLED_OFF
+                    elif iterate.kept and iterate.exact and iterate.loss <= tol and not _under_way(iterate):
+                        status = iterate.status if iterate.status is RECOVERED else FITTED
+                    elif course.since >= patience:
+                        status = STALLED
+                    else:
+                        spent = SPENT if iterate.passes >= max_iter else None
+                        status = iterate.status or solver.stop(iterate) or spent
+                    if status is None:
+                        journal().pause()
+                    elif status is CALLED_OFF:
+                        journal().leave()
+        except KeyboardInterrupt:
+            journal().break_off()
+            status = INTERRUPTED
+        best = course.best
+        if not best.kept or best.w.nonzeros == 0:
+            best = solver.rescue(course.iterate)
+        return Solution(best.w, best.signs, best.loss, status, course.history, objective)
+
+    return journal().recall("run", answer, _saved_solution, lambda state: _loaded_solution(state, objective))
+
+
+class _Course:
+    """How far a run is.
+
+    Attributes
+    ----------
+    iterate, best : Iterate
+        The last iterate, and the one to hand out.
+    history : list of dict
+    lowest : float
+        How bad the best one is.
+    since : int
+        Iterates since then.
+    """
+
+    def __init__(self, solver: Solver, first: Iterate) -> None:
+        self.solver, self.iterate, self.best = solver, first, first
+        self.history, self.lowest, self.since = list[Record](), math.inf, 0
+        self.began, self.behind = time.perf_counter(), 0
+        self.saved = solver if isinstance(solver, SavedSolver) else None
+
+    def step(self) -> Iterate:
+        """Take a step and write it down."""
+        self._advance()
+        seconds = time.perf_counter() - self.began
+        self.history.append(_record(self.iterate, len(self.history) + 1, seconds))
+        return self.iterate
+
+    def compare(self, iterate: Iterate, badness: float) -> None:
+        """Keep an iterate if it is better than the best so far."""
+        self.since += 1
+        if badness < self.lowest:
+            self.best, self.lowest, self.since = iterate, badness, 0
+
+    def catch_up(self) -> None:
+        """Take again the steps of a solver that cannot be taken up where it was."""
+        for _ in range(self.behind):
+            self._advance()
+
+    def _advance(self) -> None:
+        # Whoever saves states saves them between steps.
+        with nullcontext() if self.saved is None else forgetting():
+            self.iterate = self.solver.step(self.iterate)
+
+    def save(self) -> State:
+        """Give what a run needs to go on."""
+        best = self.best
+        return {
+            "solver": None if self.saved is None else self.saved.save(self.iterate),
+            "best": {"w": best.w, "signs": best.signs, "loss": best.loss, "kept": best.kept},
+            "lowest": self.lowest,
+            "since": self.since,
+            "history": self.history,
+            "seconds": time.perf_counter() - self.began,
+        }
+
+    def load(self, state: State) -> None:
+        """Go on from there."""
+        self.history, self.lowest, self.since = state["history"], state["lowest"], state["since"]
+        self.began -= state["seconds"]
+        best = state["best"]
+        self.best = Iterate(best["w"], best["loss"], 0.0, best["signs"], best["kept"])
+        if self.saved is None:
+            self.behind = len(self.history)
+        else:
+            self.iterate = self.saved.load(self.iterate, state["solver"])
+
+
+def _told(callback: Callable[[Record, Iterate], object], record: Record, iterate: Iterate) -> object:
+    """Tell a callback of a step; what it may fit itself is no part of this run."""
+    with forgetting():
+        return callback(record, iterate)
+
+
+def _saved_solution(solution: Solution) -> State:
+    status = solution.status
+    return {
+        "w": solution.w,
+        "signs": solution.signs,
+        "loss": solution.loss,
+        "status": [status.name, status.advice],
+        "history": solution.history,
+    }
+
+
+def _loaded_solution(state: State, objective: Any) -> Solution:
+    status = Status(*state["status"])
+    return Solution(state["w"], state["signs"], state["loss"], status, state["history"], objective)
 
 
 def _under_way(iterate: Iterate) -> bool:

@@ -15,7 +15,8 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal, shrink, solve
+from thresher.solvers.auto.equations import removal, solve
+from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, shrink
 from thresher.solvers.auto.recovery_tuning import NewtonTuning
 
 NEWTON = NewtonTuning()

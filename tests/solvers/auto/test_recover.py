@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -17,6 +17,7 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
+from thresher.solvers.auto import attempt
 from thresher.solvers.auto.problem import Problem, Progress, feature_subset, may_be_exact
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
@@ -158,3 +159,22 @@ def test_a_feature_subset_holds_the_inputs_that_matter() -> None:
     assert len(chosen) == 6
     assert chosen == sorted(chosen)
     assert {7, 30} <= set(chosen)
+
+
+@pytest.mark.parametrize(("falls", "trained"), [(0.8, 20), (0.99, 8)])
+def test_a_student_that_still_falls_fast_is_trained_to_the_end(
+    falls: float, trained: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both stand at what the training before them has left; the slow one is given up at two fifths."""
+    search = attempt.Search(problem_of(*labelled(0)), math.inf)
+    form, before = search.start(), 10.0 * search.spread**2
+
+    def train(*arguments: object, **named: object) -> Iterator[tuple[object, float, float]]:
+        point = form.held(search.form, every_weight=True, every_fold=True)[1]
+        yield from ((point, 2 * before * falls**step, 1.0) for step in range(20))
+
+    monkeypatch.setattr(attempt, "train", train)
+    search.tuning = replace(search.tuning, standstill=0.0, glance=0.4)
+    search.problem = replace(search.problem, passes=2000.0)
+    schedule = replace(search.schedule(1.0, 1.0, 10.0), passes=20.0)
+    assert sum(1 for _ in search.trained(form, schedule, "wide", before=before)) == trained

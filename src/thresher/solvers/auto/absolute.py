@@ -37,7 +37,8 @@ class AbsoluteData(Data):
     stays_sparse = False
 
     def __init__(self, data: Data) -> None:
-        super().__init__(data.X, data.targets, data.weight, data.seen, data.dtype, data.memory_limit)
+        settings = (data.dtype, data.memory_limit, data.ranks)
+        super().__init__(data.X, data.targets, data.weight, data.seen, *settings)
         self.columns, self._of = 2 * data.columns, data
 
     def to(self, dtype: torch.dtype) -> Data:

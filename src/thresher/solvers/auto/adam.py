@@ -15,6 +15,7 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch, Data
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
+from thresher.solvers.journal import State, journal
 from thresher.threads import one_thread
 
 
@@ -172,6 +173,74 @@ class Adam:
         self.values -= taken
 
 
+class _Course:
+    """How far a training is: what is held, the passes told of, and the place within the pass under way.
+
+    Attributes
+    ----------
+    told : list of pairs of float
+        The loss and the passes of every pass that is over.
+    losses : list of tensors
+        Those of the steps of the pass under way, where they are wanted.
+    taken : int
+        Its steps so far.
+    before : dict
+        The random state that it began with.
+    """
+
+    def __init__(self, adam: Adam, random: np.random.Generator) -> None:
+        self.adam, self.random, self.before = adam, random, random.bit_generator.state
+        self.told, self.losses, self.taken = list[tuple[float, float]](), list[Tensor](), 0
+
+    def batches(self, data: Data, size: int) -> Iterator[Batch]:
+        """Read the rows of the pass that no step was taken on yet."""
+        now = self.random.bit_generator.state
+        if not self.taken:
+            self.before = now
+            yield from data.shuffled(size, self.random)
+            return
+        self.random.bit_generator.state = self.before
+        rest = data.shuffled(size, self.random, self.taken)
+        batch = next(rest, None)
+        # The order is drawn: what was drawn since the pass began comes back.
+        self.random.bit_generator.state = now
+        if batch is not None:
+            yield batch
+        yield from rest
+
+    def tell(self, loss: float, passes: float) -> tuple[float, float]:
+        """End a pass."""
+        self.told.append((loss, passes))
+        self.losses, self.taken = [], 0
+        return loss, passes
+
+    def save(self) -> State:
+        """Give what the training needs to go on, or once it is over to be told of again."""
+        adam, over = self.adam, self.adam.done == self.adam.steps
+        return {
+            "held": SparseVector(adam.indices, adam.values, adam.size),
+            "moments": None if over else [adam.first, adam.second],
+            "done": adam.done,
+            "told": self.told,
+            "losses": torch.stack(self.losses) if self.losses else None,
+            "taken": self.taken,
+            "before": self.before,
+            "random": self.random.bit_generator.state,
+        }
+
+    def load(self, state: State) -> None:
+        """Go on from there."""
+        adam, held = self.adam, state["held"]
+        moments = state["moments"] or 2 * [torch.zeros_like(held.values)]
+        if held.size != adam.size or any(one.shape != held.values.shape for one in moments):
+            raise ValueError("a state of another network")
+        adam.hold(held.indices, held.values, *moments)
+        adam.done = state["done"]
+        self.told, self.taken, self.before = state["told"], state["taken"], state["before"]
+        self.losses = [] if state["losses"] is None else list(state["losses"])
+        self.random.bit_generator.state = state["random"]
+
+
 def train(
     objective: Relu,
     point: Point,
@@ -181,9 +250,12 @@ def train(
     thresholded: Callable[[Tensor], Tensor] | None = None,
     exchange: Callable[[Adam], None] | None = None,
     decay: Callable[[Tensor], Tensor] | None = None,
-    valued: bool = True,
+    measure: Callable[[Point, int], float] | None = None,
 ) -> Iterator[tuple[Point, float, float]]:
     """Train the weights of a network.
+
+    A training that goes on from a journal tells its passes again. With those that were over by then it gives
+    the weights that came of them later, so decisions are to be made by the numbers alone.
 
     Parameters
     ----------
@@ -198,37 +270,40 @@ def train(
     thresholded : callable, optional
         Says of positions which the proximal step applies to; by default to all.
     exchange : callable, optional
-        Called after every step; may change what is held.
+        Called after every step; may change what is held, and draw from `random`.
     decay : callable, optional
         Says of positions how strong their L2 penalty is, before every pass; by default that of the objective.
-    valued : bool
-        Whether the loss is wanted after every pass; it is not a number otherwise.
+    measure : callable, optional
+        What to tell of the weights after a pass, whose number counts from 0, instead of the loss.
 
     Yields
     ------
     point, loss, passes
-        After every pass, and at the end: the weights, their mean loss while they were trained in that pass,
-        and the passes that it took (one, or the rest).
+        After every pass, and at the end: the weights, their mean loss while they were trained in that pass
+        (or what was measured), and the passes that it took (one, or the rest).
     """
     data = objective.data
     each = max(1, data.rows // batch)
     adam = Adam(objective, point, schedule, max(1, int(schedule.passes * each)), thresholded, decay)
-    while adam.done < adam.steps:
-        losses, began = [], adam.done
-        adam.weigh()
-        with one_thread():
-            for rows in _batches(data, batch, random):
-                losses.append(adam.step(rows, valued))
-                if exchange is not None:
-                    exchange(adam)
-                if adam.done == adam.steps:
-                    break
-        loss = float(torch.stack([one for one in losses if one is not None]).mean()) if valued else math.nan
-        trained = adam.point
-        yield trained.with_values(trained.w.values.clone()), loss, (adam.done - began) / each
-
-
-def _batches(data: Data, size: int, random: np.random.Generator) -> Iterator[Batch]:
-    if size >= data.rows:
-        return iter([data.batch(slice(0, data.rows))])
-    return data.batches(size, random.permutation(data.rows))
+    course, kept = _Course(adam, random), journal()
+    with kept.work("training", course.save, course.load):
+        if course.told:
+            trained = adam.point.with_values(adam.values.clone())
+            for loss, passes in course.told:
+                yield trained, loss, passes
+        while adam.done < adam.steps:
+            adam.weigh()
+            with one_thread():
+                for rows in course.batches(data, batch):
+                    kept.pause()
+                    value = adam.step(rows, valued=measure is None)
+                    course.taken += 1
+                    if value is not None:
+                        course.losses.append(value)
+                    if exchange is not None:
+                        exchange(adam)
+                    if adam.done == adam.steps:
+                        break
+            trained, number = adam.point.with_values(adam.values.clone()), len(course.told)
+            mean = float(torch.stack(course.losses).mean()) if measure is None else measure(trained, number)
+            yield trained, *course.tell(mean, course.taken / each)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto import moves, newton
+from thresher.solvers.auto import equations, moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
 from thresher.solvers.auto.adam import AdamSchedule, falling, train
 from thresher.solvers.auto.newton import Fit
@@ -38,7 +38,8 @@ class Search:
         sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
         polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
         self.sample = replace(self.form, data=self.form.data.take(sampled))
-        targets, share = objective.data.targets[:, 0].double(), objective.data.share.double()
+        data = objective.data
+        targets, share = data.every(data.targets)[:, 0].double(), data.every(data.share).double()
         mean = float(targets @ share)
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
         self.peak = float(targets.abs().max()) or 1.0
@@ -62,6 +63,10 @@ class Search:
         """Say whether training no longer helps although much is left to explain."""
         much = 2 * after > self.tuning.almost * self.spread**2
         return much and after > self.tuning.standstill * before
+
+    def falls(self, before: float, after: float) -> bool:
+        """Say whether a training under way still falls fast."""
+        return after < self.tuning.falling * before
 
     @property
     def left(self) -> float:
@@ -101,7 +106,7 @@ class Search:
         form, value = moves.refit(self.sample, form, 1, self.tuning, every_fold=True)
         objective, point = form.held(self.sample, every_fold=True)
         H, _ = objective.curvature(point)
-        inverse = newton.inverse_of(H, self.tuning.newton.ridge).diagonal()
+        inverse = equations.inverse_of(H, self.tuning.newton.ridge).diagonal()
         fold = counted(objective.layout, point.w.indices)
         size = point.w.values[fold].double() / (2 * value / self.sample.data.rows * inverse[fold]).sqrt()
         # The largest of so many standard normal numbers is about this.
@@ -136,11 +141,12 @@ class Search:
     ) -> Generator[Progress, None, tuple[AbsoluteForm, float]]:
         """Train a student, all its weights or those that are not zero; gives it and its mean loss.
 
-        It ends early where it stands still at what the training before it has left.
+        It ends early where it stands still at what the training before it has left, and is not falling fast.
         """
         objective, point = form.held(self.form, every_weight=not fixed, every_fold=True)
-        value, layout = math.inf, objective.layout
-        enough = self.passes + self.tuning.glance * schedule.passes
+        value, half, layout = math.inf, math.inf, objective.layout
+        glance = self.tuning.glance * schedule.passes
+        halfway, enough = self.passes + 0.5 * glance, self.passes + glance
         for trained, value, passes in train(
             objective,
             point,
@@ -152,7 +158,8 @@ class Search:
             self.passes += passes
             form = form.read(layout, trained)
             yield Progress(phase, self.passes, value, form.nonzeros, cut=partial(self.cut, form))
-            if self.passes >= enough and self.stands_still(before, value):
+            half = value if self.passes <= halfway else half
+            if self.passes >= enough and not self.falls(half, value) and self.stands_still(before, value):
                 break
         return form, value
 

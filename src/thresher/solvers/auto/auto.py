@@ -50,6 +50,9 @@ class Auto:
         The L2 penalty beside a sum over rows; None lets the judge choose.
     incremental : bool
         Whether rows are a part of those there are, so that one training from the start given is all.
+    screen : float, optional
+        The share of the blocks of a gradient that a training looks at for new places; that of the tuning by
+        default.
     """
 
     batch_size: int | str | None = "auto"
@@ -58,11 +61,12 @@ class Auto:
     tuning: Tuning = field(default_factory=Tuning)
     alpha: float | None = None
     incremental: bool = False
+    screen: float | None = None
 
     @property
     def needs(self) -> Needs:
         """Any network; it may connect directly and knows centred coordinates."""
-        return Needs(direct=True, centred=True)
+        return Needs(direct=True, centred=True, inputs=self.tuning.subset.each)
 
     def init(self, objective: Relu, budget: int, start: Start | None) -> Iterate:
         """Start with nothing; a given network is the first candidate."""
@@ -88,9 +92,14 @@ class Search:
     """One run of the default solver. Networks are in the coordinates of the objective."""
 
     def __init__(self, solver: Auto, objective: Relu, budget: int) -> None:
-        self.solver, self.objective, self.budget = solver, objective, budget
+        self.solver, self.budget = solver, budget
         self.tuning, self.seed, self.passes = solver.tuning, solver.seed, 0.0
+        if solver.screen is not None:
+            self.tuning = replace(self.tuning, falling=replace(self.tuning.falling, screen=solver.screen))
         self.small = Size(objective, budget, self.tuning).small and not solver.incremental
+        if self.small:
+            objective = replace(objective, data=objective.data.gathered())
+        self.objective = objective
         self.subset: Subset = subset_of(objective, budget, self.small, self.tuning.subset)
         self.tried: list[Candidate] = []
         # What recovery found that does not explain the targets entirely.

@@ -13,7 +13,8 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, removal
+from thresher.solvers.auto.equations import removal
+from thresher.solvers.auto.newton import Fit, brought_along, measured, refit
 from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning
 from thresher.solvers.auto.subset import compactly
 
@@ -118,7 +119,9 @@ def _extremes(objective: Relu, point: Point) -> list[tuple[Tensor, Tensor]]:
     for layer in range(objective.layout.layers - 1):
         parts = [part for part in found if part[0] == layer]
         low = torch.stack([part[1] for part in parts]).min(0).values
-        extremes.append((low, torch.stack([part[2] for part in parts]).max(0).values))
+        high = torch.stack([part[2] for part in parts]).max(0).values
+        ranks = objective.data.ranks
+        extremes.append((ranks.highest(low.neg()).neg(), ranks.highest(high)))
     return extremes
 
 

@@ -7,6 +7,7 @@ are blind to it, which makes every member's loss on those rows an honest score.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -130,12 +131,15 @@ class Committee:
             epsilon=tuning.epsilon,
         )
         random = np.random.default_rng([seed, 8])
-        trained = train(self.together, self.point, schedule, batch, random, decay=decay, valued=False)
-        for number, (point, _, taken) in enumerate(trained):
-            now = replace(self, point=point)
-            if self.objective.loss.quadratic and number % tuning.every == 0:
-                dispersion = now.noise()
-            yield now, taken
+
+        def measure(point: Point, number: int) -> float:
+            due = self.objective.loss.quadratic and number % tuning.every == 0
+            return replace(self, point=point).noise() if due else math.nan
+
+        trained = train(self.together, self.point, schedule, batch, random, decay=decay, measure=measure)
+        for point, noise, taken in trained:
+            dispersion = dispersion if math.isnan(noise) else noise
+            yield replace(self, point=point), taken
 
     def outputs(self) -> Tensor:  # (rows, members, outputs)
         """Run all rows through all members."""

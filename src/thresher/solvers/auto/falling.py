@@ -9,7 +9,7 @@ become small. For classes an exchange by Newton's method may follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -91,12 +91,14 @@ class Falling:
         """Draw a random sparse network."""
         return scattered_start(self.objective, self.most, seed)
 
-    def run(self, point: Point) -> Iterator[tuple[Point, float]]:
-        """Train; gives the point after every pass, and the passes that it took."""
+    def run(
+        self, point: Point, measure: Callable[[Point, int], float] | None = None
+    ) -> Iterator[tuple[Point, float, float]]:
+        """Train; gives the point after every pass, what is measured of it, and the passes that it took."""
         if point.w.nonzeros < self.most:
             point = self._widened(point)
         exempt = self.objective.layout.is_bias
-        for trained, _, passes in train(
+        return train(
             self.objective,
             point,
             self.schedule,
@@ -104,12 +106,11 @@ class Falling:
             self.random,
             thresholded=lambda indices: ~exempt(indices),
             exchange=self._exchange,
-            valued=False,
-        ):
-            yield trained, passes
+            measure=measure,
+        )
 
     def _widened(self, point: Point) -> Point:
-        fresh = self.objective.largest_gradients(point, self._tried(), self.most - point.w.nonzeros).indices
+        fresh = self._largest(point, self.most - point.w.nonzeros)
         return point.at(self.objective.closed(torch.cat([point.w.indices, fresh]).unique()))
 
     def _exchange(self, adam: Adam) -> None:
@@ -128,7 +129,7 @@ class Falling:
         # What is about to go would look best of all once it is gone, so it is not tried at once.
         fresh = torch.zeros(0, dtype=torch.int64)
         if exchanged and target > kept.numel():
-            fresh = self.objective.largest_gradients(adam.point, self._tried(), target - kept.numel()).indices
+            fresh = self._largest(adam.point, target - kept.numel())
             if self._fitting < min(self.tuning.tried(self.budget), self.objective.data.rows):
                 # It takes as much memory as there may be, and leaves gaps in the heap.
                 give_back()
@@ -160,13 +161,22 @@ class Falling:
         values[place], first[place], moments[place] = adam.values[kept], adam.first[kept], second
         adam.hold(indices, values, first, moments)
 
+    def _largest(self, point: Point, count: int) -> Tensor:
+        """Give the places whose gradient is largest, among those that are looked at this time."""
+        return self.objective.largest_gradients(point, self._tried(), count, self._some).indices
+
+    def _some(self, blocks: range) -> Iterable[int]:
+        """Draw the blocks of a layer that are looked at: a share of them, and one at least."""
+        count = max(1, round(self.tuning.screen * len(blocks)))
+        if count >= len(blocks):
+            return blocks
+        return (blocks[one] for one in np.sort(self.random.choice(len(blocks), count, replace=False)))
+
     def _tried(self) -> Batch:
         """Read the rows on which new places prove themselves."""
         data = self.objective.data
         count = min(data.rows, max(self.batch, min(self.tuning.tried(self.budget), self._fitting)))
-        if count == data.rows:
-            return data.batch(slice(0, data.rows))
-        return data.batch(np.sort(self.random.choice(data.rows, count, replace=False)))
+        return data.some(count, self.random)
 
     @property
     def _fitting(self) -> int:

@@ -119,7 +119,8 @@ class Judge:
         finish: Callable[[Relu], Fit] | None = None,
     ) -> Candidate:
         """Score what a way found."""
-        losses, shares = self.unseen.row_values(fit.point), self.unseen.data.share.double()
+        losses, data = self.unseen.row_values(fit.point), self.unseen.data
+        shares = data.every(data.share).double()
         return Candidate(way, fit, alpha, losses, shares, self.unseen.data.amount, place, self.fold, finish)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
+import numpy as np
 import torch
 
 from thresher.memory import give_back
@@ -13,7 +14,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows, without_idle
 from thresher.solvers.auto.falling import Falling, exchanged, largest_within
-from thresher.solvers.auto.judge import Candidate, Judge, Progress
+from thresher.solvers.auto.judge import Candidate, Judge, Progress, parted
 from thresher.solvers.auto.newton import Fit, measured, refit, shrink
 from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.subset import Subset, compact, fewer_neurons
@@ -44,6 +45,8 @@ class Large:
     ----------
     passes : float
         Passes taken.
+    kept : float
+        Passes that the training leaves for Newton's steps at the end, where equations are solved by products.
     tried : list of Candidate
     """
 
@@ -61,7 +64,7 @@ class Large:
         self.subset, self.budget, self.limit, self.seed = subset, budget, passes, seed
         self.batch_size, self.alpha, self.tuning, self.incremental = batch_size, alpha, tuning, incremental
         self.size = Size(subset.whole, budget, tuning)
-        self.passes, self.tried = 0.0, list[Candidate]()
+        self.passes, self.kept, self.tried = 0.0, self._kept(), list[Candidate]()
         # What is being trained, in the coordinates of the part.
         self.point: Point | None = None
 
@@ -76,9 +79,11 @@ class Large:
         if known is None and (exact := (yield from self._explained())) is not None:
             return exact
         yield from self._linear()
+        if known is None and self.alpha is None and not self.incremental and self._wide:
+            self.alpha = yield from self._penalty()
         quadratic, layout, tuning = self.part.loss.quadratic, self.part.layout, self.tuning
         wide = min(self.part.size, round(tuning.falling.spare * self.budget))
-        removes = quadratic and self.size.solvable(wide)
+        removes = quadratic and (self.size.solvable(wide) or self.kept > 0)
         few = layout.widths[-1] <= tuning.falling.outputs and layout.layers == 2
         exchanges = not quadratic and few and self.size.cheap
         point = yield from self._fallen(known, wide if removes else self.budget, exchanges)
@@ -87,7 +92,9 @@ class Large:
         part = self.part
         found = [(measured(part, largest_within(part, point, self.budget)), part.alpha)]
         if removes:
-            fit = shrink(part, measured(part, point), self.budget, tuning.newton)
+            newton = tuning.newton.within(self.limit - self.passes) if self.kept else tuning.newton
+            self.passes += newton.passes if self.kept else 0.0
+            fit = shrink(part, measured(part, point), self.budget, newton)
             found.append((fit, part.alpha))
             if fit.value <= tuning.judge.exact and self.alpha is None:
                 found.append((self._unpenalised(part, fit.point), 0.0))
@@ -115,6 +122,12 @@ class Large:
     def _lifted(self, fit: Fit) -> Fit:
         return Fit(self.subset.lift(fit.point), fit.value)
 
+    def _kept(self) -> float:
+        wide = min(self.part.size, round(self.tuning.falling.spare * self.budget))
+        kept = self.tuning.falling.kept * self.limit
+        pays = self.part.loss.quadratic and not self.incremental and self.tuning.newton.within(kept).last > 0
+        return kept if pays and not self.size.factored(wide) else 0.0
+
     def _linear(self) -> Iterator[Candidate]:
         """Offer linear models where one look at the rows is enough for all of them."""
         part, tuning = self.subset.part, self.tuning
@@ -128,6 +141,32 @@ class Large:
         for best in sorted(found, key=lambda one: one.score)[:1]:
             self.tried.append(replace(best, fit=self._lifted(best.fit)))
             yield self.tried[-1]
+
+    @property
+    def _wide(self) -> bool:
+        """Whether there are more inputs than rows, so that the penalty decides more than the support does."""
+        data = self.subset.part.data
+        return max(data.columns, self.tuning.judge.fewest) > data.rows
+
+    def _penalty(self) -> Generator[Progress, None, float]:
+        """Choose the penalty by short trainings on some rows, scored on others; the strongest comes first."""
+        part, tuning = self.part, self.tuning.falling
+        unseen = parted(part, self.seed, self.tuning.judge) == 0
+        seen, held = (part.on(part.data.take(np.flatnonzero(rows))) for rows in (~unseen, unseen))
+        few = replace(tuning, exchanges=tuning.chooses_exchanges, fewest=tuning.chooses_exchanges)
+        usual, best, least = part.alpha * part.data.amount, math.nan, math.inf
+        for alpha in (usual * times for times in tuning.stronger):
+            narrow = fewer_neurons(under(seen, alpha), tuning.neurons)
+            falling = self._falling(narrow.part, self.budget, few, tuning.chooses)
+            for trained, _, passes in falling.run(falling.start(self.seed)):
+                self.passes += passes * seen.data.amount / part.data.amount
+                yield Progress("penalty")
+            point = narrow.lift(largest_within(narrow.part, trained, self.budget))
+            score = replace(held, alpha=0.0).value(point)
+            if score > least:
+                break
+            best, least = alpha, score
+        return best
 
     def _fallen(
         self, known: Point | None, last: int, exchanges: bool
@@ -177,18 +216,20 @@ class Large:
 
     def _falling(self, objective: Relu, last: int, tuning: FallingTuning, share: float = 1.0) -> Falling:
         batch = tuning.batch(self.batch_size, objective.data.rows)
-        return Falling(objective, last, self.limit, batch, self.seed, tuning, share)
+        return Falling(objective, last, self.limit - self.kept, batch, self.seed, tuning, share)
 
     def _trained(
         self, falling: Falling, among: Subset, point: Point
     ) -> Generator[Candidate | Progress, None, Point]:
         """Train by minibatches, and tell how far it is after every pass."""
-        for trained, passes in falling.run(point):
+
+        def measure(trained: Point, number: int) -> float:
+            return falling.objective.value(trained) if trained.w.nonzeros <= self.budget else math.nan
+
+        for trained, loss, passes in falling.run(point, measure):
             self.passes += passes
             point = self.point = among.lift(trained)
-            kept = point.w.nonzeros <= self.budget
-            loss = falling.objective.value(trained) if kept else math.nan
-            yield Progress("training", self._lifted(Fit(point, loss)), kept)
+            yield Progress("training", self._lifted(Fit(point, loss)), point.w.nonzeros <= self.budget)
         return point
 
     def _offered(self, fit: Fit, alpha: float, number: int) -> Candidate:

@@ -11,7 +11,7 @@ from torch import Tensor
 from thresher.linear.budget import largest
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
-from thresher.solvers.auto import newton
+from thresher.solvers.auto import equations, newton
 from thresher.solvers.auto.absolute import AbsoluteForm, counted
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
 
@@ -35,10 +35,10 @@ def eliminate(objective: Relu, form: AbsoluteForm, budget: int, tuning: RecoverT
     free = counted(objective.layout, w.indices)
     count = int(free.sum()) - budget
     free &= ~newton.brought_along(objective, w.indices)
-    least = w.values.double() - newton.solve(H, g, tuning.newton.ridge)
+    least = w.values.double() - equations.solve(H, g, tuning.newton.ridge)
     # Where all that is left is noise, a useless weight gains about the mean error of one row.
     limits = tuning.slack * 2 * value, tuning.no_accident * 2 * value / objective.data.rows
-    removed = newton.removal(H, least, free, count, tuning.newton.ridge, *limits)
+    removed = equations.removal(H, least, free, count, tuning.newton.ridge, *limits)
     refitted = point.with_values(least.to(w.values.dtype))
     return form.read(objective.layout, refitted.without(removed)).folded(whole)
 

@@ -87,7 +87,7 @@ def may_be_exact(problem: Problem) -> bool:
         return False
     numbers = problem_size(problem)
     # Targets of two values are labels, of which a sparse network is not the source.
-    return data.amount >= tuning.rows_each * numbers and data.targets.unique().numel() > 2
+    return data.amount >= tuning.rows_each * numbers and data.every(data.targets).unique().numel() > 2
 
 
 def problem_size(problem: Problem) -> int:

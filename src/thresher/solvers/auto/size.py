@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from thresher.objective.relu import Relu
+from thresher.solvers.auto.equations import factored
 from thresher.solvers.auto.tuning import Tuning
 
 
@@ -28,6 +29,10 @@ class Size:
         numbers = data.rows * min(data.columns, weights) + newton.matrices * weights**2
         room = max(self.objective.memory_limit, newton.small)
         return self.budget <= self.tuning.judge.most and 8 * numbers <= room
+
+    def factored(self, weights: int) -> bool:
+        """Whether Newton's equations of so many weights are factored, wherever they are solved."""
+        return factored(weights, self.objective.memory_limit, self.tuning.newton)
 
     @property
     def cheap(self) -> bool:

@@ -181,6 +181,8 @@ class FallingTuning:
     # Weights held at first, in budgets, and at the end where Newton's method removes the rest.
     inflation: float = 10.0
     spare: float = 1.5
+    # The share of the passes that is kept for Newton's method where its equations are solved by products.
+    kept: float = 0.3
     # The share of all steps over which the budget falls, and over which the support may change.
     falling: float = 0.7
     moving: float = 0.8
@@ -197,6 +199,9 @@ class FallingTuning:
     tried_each: float = 10.0
     tried_least: int = 1024
     tried_most: int = 4096
+    # The share of the blocks of a layer's gradient that is looked at for new places, drawn anew each time;
+    # the estimators' `screen`.
+    screen: float = 1.0
     # Steps after which more passes over the data no longer pay.
     enough: int = 24_000
     # A short training comes first: its share of the passes, and the weights it ends with, in budgets.
@@ -217,6 +222,13 @@ class FallingTuning:
     neurons: int = 20
     # Which of the penalties it trains under, where the user leaves it open.
     alpha: int = 1
+    # Where inputs outnumber rows, a penalty is chosen by short trainings on the other folds: stronger ones in
+    # units of that, the strongest first, until rows held out are worse off. The share of the passes and the
+    # exchanges of a short training. Of 20 newsgroups held out, trained on 10,000 rows with 5,000 nonzeros,
+    # 76.9 % are told apart under 300, 78.4 % under 1,000 and 80.1 % under 3,000.
+    stronger: tuple[float, ...] = (3000.0, 300.0, 30.0, 1.0)
+    chooses: float = 0.2
+    chooses_exchanges: int = 10
     # Rows of a minibatch where rows are few and where they are many, and what is many; below `full` one step
     # takes all rows, so that the answer depends neither on their order nor on repeats.
     few_rows: int = 32
@@ -258,6 +270,12 @@ class LinearTuning:
     work: float = 5e7
     tolerance: float = 1e-5
     curvature: float = 0.1
+    # Which of the penalties on squares refits are under, counted from 0: the weakest for a squared error. A
+    # log-likelihood knows its own noise, and inputs of a spread of 1 rarely ask for more than a unit of
+    # log-odds each: that is a penalty of 1, without which classes that few rows tell apart entirely are told
+    # with far too much confidence.
+    ridge_squared: int = 0
+    ridge: int = 1
     # A network must score below this share of the best linear model's to be preferred to it.
     margin: float = 0.98
 

@@ -38,6 +38,9 @@ def linear(
 ) -> Iterator[Candidate]:
     """Give linear models along a path of L1 penalties, as they are and refitted without that penalty."""
     part, alpha = under(judge.part, alphas[0]), alphas[0]
+    number = tuning.linear.ridge_squared if part.loss.link == "identity" else tuning.linear.ridge
+    ridge = alphas[min(number, len(alphas) - 1)]
+    ridged = under(part, ridge)
     room = budget - part.layout.output_biases.numel()
     before: Tensor | None = None
     for model in l1_path(part, room, tuning.linear):
@@ -47,7 +50,8 @@ def linear(
         finish, refitted = _linear_finishes(model.step, room, tuning)
         yield replace(judge.candidate("linear", fit, alpha, ("l1", model.step), finish), shrunk=True)
         if before is None or not torch.equal(before, fit.point.w.indices):
-            relaxed = judge.candidate("linear", refit(part, fit, tuning.grow.steps, tuning.newton), alpha, ())
+            again = refit(ridged, measured(ridged, fit.point), tuning.grow.steps, tuning.newton)
+            relaxed = judge.candidate("linear", again, ridge, ())
             before = fit.point.w.indices
         yield replace(relaxed, place=("refitted", model.step), finish=refitted)
 
