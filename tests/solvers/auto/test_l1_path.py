@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -19,7 +20,7 @@ from thresher.solvers.auto.linear import LAST, Model, _of_moments, _of_rows, l1_
 from thresher.solvers.auto.tuning import LinearTuning
 
 TUNING = LinearTuning()
-SHARP = replace(TUNING, steps=2000, tolerance=1e-9)
+SHARP = replace(TUNING, steps=2000, work=math.inf, tolerance=1e-9)
 
 
 def objective_of(

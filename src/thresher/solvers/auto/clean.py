@@ -26,12 +26,17 @@ COPY = 1e-10
 MOST_NUMBERS = 10**6
 
 
-def cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
-    """Give a network that does the same on all rows, with fewer nonzeros where some do nothing."""
-    return compactly(objective, fit, lambda part, fit: _cleaned(part, fit, tuning, newton))
+def cleaned(
+    objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning, *, refits: bool = True
+) -> Fit:
+    """Give a network that does the same on all rows, with fewer nonzeros where some do nothing.
+
+    Without `refits`, only what needs no refit goes: what a penalty holds back stays held back.
+    """
+    return compactly(objective, fit, lambda part, fit: _cleaned(part, fit, tuning, newton, refits))
 
 
-def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning) -> Fit:
+def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTuning, refits: bool) -> Fit:
     fused = objective.layout.fused and objective.layout.layers == 2
     fit = _without_copies(objective, fit, tuning)
     for part in (without_idle, _straightened):
@@ -39,6 +44,8 @@ def _cleaned(objective: Relu, fit: Fit, tuning: CleanTuning, newton: NewtonTunin
         if trial.nonzeros <= fit.nonzeros and trial.value <= _allowed(objective, fit, trial, tuning):
             fit = trial
     fit = _with_sides(objective, fit, tuning) if fused else fit
+    if not refits:
+        return fit
     smaller = _smallest(objective, fit, tuning, newton)
     if fused and smaller is not fit:
         smaller = _with_sides(objective, smaller, tuning)

@@ -38,6 +38,8 @@ class Candidate:
         Which rows it was scored on.
     finish : callable, optional
         How it is fitted on all rows; by Newton steps on its support by default.
+    shrunk : bool
+        Whether an L1 penalty holds its weights back, so that a refit would make another model of it.
     """
 
     way: str
@@ -49,6 +51,7 @@ class Candidate:
     place: tuple[Any, ...]
     fold: int = 0
     finish: Callable[[Relu], Fit] | None = None
+    shrunk: bool = False
 
     @property
     def score(self) -> float:
@@ -128,8 +131,9 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
     """Choose settings by their mean score over folds, then the best candidate found with them.
 
     Settings whose scores differ from the best by less than `errors` standard errors of the difference, row by
-    row, are as good: of those the fewest nonzeros win, and then the strongest penalty. Linear models are
-    preferred to networks unless these score below `margin` of what they do.
+    row, are as good: of those shrunk models win, the largest first, since to choose among inputs and to refit
+    them fits the noise; else the fewest nonzeros, and then the strongest penalty. Linear models are preferred
+    to networks unless these score below `margin` of what they do.
     """
     groups: dict[tuple[Any, ...], list[Candidate]] = defaultdict(list)
     # Folds need not reach the same place at the same time; their rows are compared one by one.
@@ -153,7 +157,11 @@ def chosen(candidates: list[Candidate], errors: float, margin: float) -> Candida
         spread = (float(((difference - mean).square() * shares).sum()) / amount) ** 0.5
         if number == best or (weighed[number] - weighed[best] <= errors * spread):
             near.append(group)
-    group = min(near, key=lambda one: (min(part.nonzeros for part in one), -one[0].alpha))
+    shrunk = [group for group in near if group[0].shrunk]
+    if shrunk:
+        group = max(shrunk, key=lambda one: sum(part.nonzeros for part in one))
+    else:
+        group = min(near, key=lambda one: (min(part.nonzeros for part in one), -one[0].alpha))
     return min(group, key=lambda one: one.score)
 
 

@@ -101,16 +101,12 @@ def l1_model(objective: Relu, step: int, most: int, tuning: LinearTuning) -> Mod
     return model
 
 
-def l1_fit(objective: Relu, penalty: float, start: Model | None, tuning: LinearTuning) -> Model:
-    """Fit at one penalty, from another model or from nothing."""
-    nothing = _empty(objective, tuning)
-    return _fitted(objective, _sums_of(objective, nothing), penalty, start or nothing, tuning)
-
-
 def _fitted(objective: Relu, sums: Sums, penalty: float, model: Model, tuning: LinearTuning) -> Model:
     before = now = model.numbers
     momentum, curvature, value = 1.0, model.curvature, math.inf
-    for _ in range(tuning.steps):
+    data = objective.data
+    read = data.columns**2 if _has_moments(objective) else data.rows * data.row_numbers
+    for _ in range(tuning.most_steps(read)):
         at, slope = sums(now)
         if not objective.layout.bias:
             slope[-1] = 0
@@ -163,10 +159,13 @@ def _empty(objective: Relu, tuning: LinearTuning) -> Model:
 
 def _sums_of(objective: Relu, nothing: Model) -> Sums:
     """Give what measures a model: the mean loss, and its slopes with respect to weights and constants."""
-    data = objective.data
-    if objective.loss.quadratic and data.columns <= data.rows:
+    if _has_moments(objective):
         return _of_moments(objective, nothing.numbers)
     return lambda numbers: _of_rows(objective, numbers)
+
+
+def _has_moments(objective: Relu) -> bool:
+    return objective.loss.quadratic and objective.data.columns <= objective.data.rows
 
 
 def _of_rows(objective: Relu, numbers: Tensor) -> tuple[float, Tensor]:

@@ -110,17 +110,19 @@ class Small:
         ways: list[Way] = [grown, pruned] if layout.layers == 2 else [pruned]
         tuning = self.tuning
         enough = data.amount >= tuning.committee.fewest and data.columns <= tuning.committee.inputs
+        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.judge.folds_linear)
         if known is not None or layout.layers != 2 or not enough or self.budget <= layout.widths[-1]:
-            first = [] if known is None else [continued(known)]
-            yield from self._offered([*first, *simple, *ways], self.judges)
+            yield from self._offered([] if known is None else [continued(known)], self.judges)
+            yield from self._offered(simple, every)
+            yield from self._offered(ways, self.judges)
             return self._winner(self.tried)
-        every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.committee.folds)
         yield from self._trained()
         yield from self._offered(simple, every)
-        best = chosen(self.tried, tuning.committee.errors, tuning.linear.margin)
+        best = self._winner(self.tried)
+        least = mean_score(self.tried, chosen(self.tried, 0.0, tuning.linear.margin))
         assert self.committee is not None
         held = self._of_committee(len(every))
-        if held > tuning.linear.margin * mean_score(self.tried, best):
+        if held > tuning.linear.margin * least:
             return best
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
@@ -135,7 +137,17 @@ class Small:
         exact = [one for one in found if one.score <= self._level]
         if exact:
             return min(exact, key=lambda one: (one.nonzeros, one.score))
-        return chosen(found, self.tuning.judge.errors, self.tuning.linear.margin)
+        errors, margin, folds = self.tuning.judge.errors, self.tuning.linear.margin, len(self.judges)
+        best = chosen(found, errors, margin)
+        # What was scored on more folds than others is chosen there, then compared on the rows of all.
+        more = {one.way for one in found if one.fold >= folds}
+        rivals = [one for one in found if one.fold < folds and (one.key == best.key or one.way not in more)]
+        rival = chosen(rivals, errors, margin)
+        if not more or rival.key == best.key:
+            return rival
+        # The best of many networks on few rows is often the best by chance.
+        pair = [one for one in rivals if one.key in (best.key, rival.key)]
+        return chosen(pair, self.tuning.judge.errors_network, margin)
 
     @property
     def _level(self) -> float:
@@ -277,5 +289,6 @@ def finished(whole: Relu, best: Candidate, free: bool, tuning: Tuning) -> Fit:
         objective = under(subset.part, 0.0)
         fit = Fit(fit.point, objective.value(fit.point))
         fit = refit(objective, fit, tuning.judge.exact_steps, tuning.newton, rough=False)
-    fit = cleaned(objective, fit, tuning.clean, tuning.newton)
+    refits = not best.shrunk or (explained and free)
+    fit = cleaned(objective, fit, tuning.clean, tuning.newton, refits=refits)
     return Fit(subset.lift(fit.point), fit.value)

@@ -48,7 +48,7 @@ def linear(
         if fit.nonzeros > budget:
             return
         finish, refitted = _linear_finishes(model.step, room, tuning)
-        yield judge.candidate("linear", fit, alpha, ("l1", model.step), finish)
+        yield replace(judge.candidate("linear", fit, alpha, ("l1", model.step), finish), shrunk=True)
         if before is None or not torch.equal(before, fit.point.w.indices):
             again = refit(ridged, measured(ridged, fit.point), tuning.grow.steps, tuning.newton)
             relaxed = judge.candidate("linear", again, ridge, ())
