@@ -23,7 +23,7 @@ from measuring import Measurement, Options
 
 BENCHMARKS = ("gemm", "literal", "memory", "export", "separation", "data_sets", "start_up")
 # Only where they are named: hours of fits to real tables and known laws.
-LONG = ("tables", "classes", "laws", "large_tables")
+LONG = ("tables", "classes", "laws", "large_tables", "cost")
 COLUMNS = ("what", "measured", "bar", "")
 
 

@@ -1,0 +1,454 @@
+"""What a fit costs: time, memory and traffic as functions of its size, with constants that are measured here.
+
+    python benchmarks/cost.py                    measure, fit the constants, check them, print the tables
+    python benchmarks/cost.py --table            print the tables of what is kept
+    python benchmarks/cost.py --only dense-check --repeats 1
+                                                 measure this fit once more; the least time counts
+    python benchmarks/cost.py --fresh            forget what is kept first, after a change
+
+A time is a sum of counts, each times a constant. The counts follow from the sizes of a problem and the
+tuning of the solver; `docs/scale.md` says what they are. The constants of a kind of fit come from small fits
+by least squares that leave none negative; fits of other sizes check them. Seconds are processor time of one
+thread, the least of several fits in turns, since whatever else a machine does only adds to it. What was
+measured is kept in ``results/benchmarks/cost.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from comparing import markdown
+from fits import warm_up
+from kept import positive
+from measuring import Measurement, Options
+from memory import MEGABYTE, peak_during
+from scipy.optimize import nnls
+from threadpoolctl import threadpool_limits
+
+from thresher import SparseMLPClassifier, SparseMLPRegressor
+from thresher.atomic import write_whole
+from thresher.experiments.machine import environment
+from thresher.memory import give_back
+from thresher.solvers.auto.falling import PER_INPUT, PER_NEURON
+from thresher.solvers.auto.tuning import FallingTuning, SubsetTuning
+
+FILE = Path(__file__).parents[1] / "results" / "benchmarks" / "cost.json"
+# A check is met within this factor, up or down.
+FACTOR = 2.0
+LIMIT = 64 * 2**20
+# Looks at all rows beside the steps: scales, what columns tell, the last losses. One more follows each of the
+# last passes, which hold no more than the budget.
+LOOKS = 4
+# Products of all gates beside one a step: dense random gates are drawn and multiplied, and held for the steps
+# that keep them.
+FIRST = 6
+# Products on the support of a step: the size of the step, and forwards and backwards for each refinement.
+ON_SUPPORT = 23
+# A dense product does a multiplication some eight times as fast as one through nonzeros.
+DENSE_SIZE, DENSE_SHARE = 2**18, 8
+# Bytes of a weight in training, of a pair of a nonzero and a weight that reads it, and of a number that ranks
+# add up.
+WEIGHT_BYTES, PAIR_BYTES, SENT = 200, 60, 8
+# What is assumed of a GPU: multiplications and bytes a second, bytes of memory; and of a weight in dense Adam:
+# three multiplications for each row, four numbers.
+GPU_PRODUCTS, GPU_BYTES, GPU_MEMORY, DENSE_PRODUCTS, DENSE_BYTES = 5e12, 1e12, 24e9, 3, 16
+# What is assumed of a network of machines: bytes a second over each wire, and seconds to agree on anything.
+WIRE, ROUND = 1.25e9, 5e-4
+
+
+# Of each fit: seconds, peak memory, nonzeros.
+Measured = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A fit, by its sizes.
+
+    Attributes
+    ----------
+    kind : {"thresholding", "training", "training, sparse rows"}
+    rows, columns, hidden, budget : int
+    each : int, optional
+        Nonzeros of a row, where rows are sparse.
+    passes : int
+    batch : int
+        Rows of a minibatch.
+    screen : float
+    ranks : int
+    """
+
+    kind: str
+    rows: int
+    columns: int
+    hidden: int
+    budget: int
+    each: int | None = None
+    passes: int = 10
+    batch: int = 128
+    screen: float = 1.0
+    ranks: int = 1
+
+    @property
+    def read(self) -> int:
+        """Numbers of a row."""
+        return self.columns if self.each is None else self.each
+
+    @property
+    def inputs(self) -> int:
+        """Columns that are trained on."""
+        tuning = SubsetTuning()
+        if self.each is None:
+            fitting = LIMIT // (8 * min(self.rows, tuning.rows))
+            return min(self.columns, max(tuning.least, min(int(tuning.each * self.budget), fitting)))
+        wide = self.columns > min(self.rows * self.each, LIMIT // 64)
+        return min(self.columns, int(tuning.each * self.budget), LIMIT // 64) if wide else self.columns
+
+    @property
+    def neurons(self) -> int:
+        """Neurons that a training for two classes looks at."""
+        return min(self.hidden, FallingTuning().width(self.budget, 1))
+
+    @property
+    def steps(self) -> int:
+        """Minibatches: `passes` over the rows, or 24,000 where that is less, but one pass at least."""
+        batches = max(1, self.rows // self.batch)
+        return max(1, min(self.passes, math.ceil(FallingTuning().enough / batches))) * batches
+
+    @property
+    def exchanges(self) -> int:
+        """How often places are tried."""
+        tuning, moving = FallingTuning(), self.steps * FallingTuning().moving
+        between = max(tuning.least_between, moving // tuning.exchanges)
+        between = min(tuning.most_between, between, max(1, moving // tuning.fewest))
+        return int(moving // between)
+
+    @property
+    def tried(self) -> int:
+        """Rows that an exchange looks at."""
+        tuning, numbers = FallingTuning(), PER_INPUT * min(self.read, self.inputs) + PER_NEURON * self.neurons
+        return min(self.rows, max(self.batch, min(tuning.tried(self.budget), LIMIT // (8 * numbers))))
+
+    @property
+    def first(self) -> int:
+        """Weights held at first."""
+        most = min(int(FallingTuning().inflation * self.budget), self.inputs * self.neurons // 2)
+        return max(self.budget, min(most, LIMIT // WEIGHT_BYTES))
+
+    @property
+    def held(self) -> float:
+        """Weights held in the mean of all steps: the surplus falls as a cube over a part of them."""
+        return self.budget + FallingTuning().falling / 4 * (self.first - self.budget)
+
+    @property
+    def met(self) -> float:
+        """Weights that a row meets."""
+        if self.each is not None:
+            return self.each * self.held / self.inputs
+        whole = self.inputs * self.neurons
+        return whole / DENSE_SHARE if whole <= max(DENSE_SIZE, DENSE_SHARE * self.held) else self.held
+
+    @property
+    def possible(self) -> float:
+        """Places that an exchange, or a step of thresholding, looks at."""
+        if self.kind == "thresholding":
+            return float(self.columns * self.hidden)
+        return self.screen * self.inputs * self.neurons
+
+    def counts(self) -> dict[str, tuple[float, float]]:
+        """Give what a fit does of each kind of work: what is split over ranks, and what each rank does."""
+        if self.kind == "thresholding":
+            visits = float(self.rows * self.passes)
+            return {
+                "step": (0.0, self.passes),
+                "row x number x neuron": (self.rows * (self.passes + FIRST) * self.read * self.hidden, 0.0),
+                "row x weight": (visits * ON_SUPPORT * self.budget, 0.0),
+                "row x (column + neuron)": (visits * (self.columns + self.hidden), 0.0),
+            }
+        trained, tries = float(self.steps * self.batch), float(self.exchanges * self.tried)
+        looks = LOOKS * self.rows + (1 - FallingTuning().falling) * trained
+        visits = trained + looks
+        counts = {
+            "step": (0.0, float(self.steps)),
+            "row x number": (trained * min(self.read, self.inputs) + looks * self.read, 0.0),
+            "row x (weight met + neuron)": (visits * (self.met + self.neurons), 0.0),
+        }
+        if self.each is None:
+            return counts | {
+                "step x weight": (0.0, self.steps * self.held),
+                "exchange x row x place": (tries * self.possible, 0.0),
+            }
+        looked = tries * self.screen * self.neurons * self.read, self.exchanges * self.possible
+        return counts | {
+            "step x weight": (0.0, self.steps * self.held),
+            "step x column": (0.0, float(self.steps * self.inputs)),
+            "exchange x (row x number + column) x neuron": looked,
+        }
+
+    def seconds(self, constants: Mapping[str, float]) -> float:
+        """Predict the processor seconds of each rank."""
+        counts = self.counts().items()
+        return sum(constants[name] * (split / self.ranks + own) for name, (split, own) in counts)
+
+    @property
+    def sent(self) -> float:
+        """Bytes that go out of each rank, and come in: twice its share of what is added up."""
+        if self.kind == "thresholding":
+            numbers = self.passes * (self.possible + ON_SUPPORT / 2 * self.budget)
+        else:
+            numbers = self.steps * self.held + self.exchanges * self.possible
+        return 2 * SENT * numbers * (self.ranks - 1) / self.ranks
+
+    @property
+    def waiting(self) -> float:
+        """Seconds in which ranks send and wait, under what is assumed of their network."""
+        sums = self.passes * (1 + ON_SUPPORT // 2) if self.kind == "thresholding" else self.steps
+        return self.sent / WIRE + ROUND * sums if self.ranks > 1 else 0.0
+
+    @property
+    def dense(self) -> tuple[float, float]:
+        """Give seconds and bytes of dense Adam on the GPU that is assumed."""
+        steps, places = self.passes * self.rows / self.batch, float(self.columns * self.hidden)
+        products = DENSE_PRODUCTS * self.passes * self.rows * self.read * self.hidden
+        return products / GPU_PRODUCTS + steps * DENSE_BYTES * places / GPU_BYTES, DENSE_BYTES * places
+
+    @property
+    def memory(self) -> float:
+        """Predict the most bytes beyond the data, of one rank."""
+        rows = self.rows // self.ranks
+        copied = 4 * rows * self.inputs
+        copy = copied if copied <= LIMIT else 0
+        if self.kind == "thresholding":
+            gates = rows * min(self.hidden, self.budget)
+            return copy + 24 * rows + LIMIT / 2 + (gates if gates <= LIMIT / 2 else 0)
+        # What is tried takes half of the limit at most, but for what meets the weights held among sparse rows.
+        pairs = 0.0 if self.each is None else self.tried / self.ranks * self.each * self.first / self.inputs
+        return copy + 24 * rows + WEIGHT_BYTES * self.first + PAIR_BYTES * pairs + LIMIT / 2
+
+
+KINDS = THRESHOLDING, TRAINING, SPARSE = "thresholding", "training", "training, sparse rows"
+FITTED = {
+    "paper-small": Job(THRESHOLDING, 4_000, 100, 100, 500, passes=10),
+    "paper-rows": Job(THRESHOLDING, 16_000, 100, 100, 500, passes=5),
+    "paper-columns": Job(THRESHOLDING, 4_000, 800, 50, 500, passes=5),
+    "paper-neurons": Job(THRESHOLDING, 4_000, 50, 800, 500, passes=5),
+    "paper-budget": Job(THRESHOLDING, 4_000, 200, 100, 6_000, passes=5),
+    "paper-wide": Job(THRESHOLDING, 4_000, 400, 400, 1_000, passes=5),
+    "paper-steps": Job(THRESHOLDING, 1_000, 100, 50, 200, passes=60),
+    "dense-small": Job(TRAINING, 20_000, 100, 200, 1_600, passes=5),
+    "dense-rows": Job(TRAINING, 60_000, 50, 100, 1_600, passes=3),
+    "dense-columns": Job(TRAINING, 10_000, 800, 100, 2_000, passes=5),
+    "dense-neurons": Job(TRAINING, 10_000, 100, 1_000, 20_000, passes=4),
+    "dense-budget": Job(TRAINING, 10_000, 600, 1_000, 10_000, passes=3),
+    "dense-batch": Job(TRAINING, 40_000, 200, 100, 2_000, passes=8, batch=1_024),
+    "dense-wide": Job(TRAINING, 8_000, 1_200, 400, 4_000, passes=4),
+    "dense-short": Job(TRAINING, 6_000, 60, 50, 1_600, passes=20),
+    "sparse-small": Job(SPARSE, 12_000, 3_000, 100, 1_600, each=20, passes=5),
+    "sparse-rows": Job(SPARSE, 40_000, 3_000, 50, 1_600, each=10, passes=3),
+    "sparse-columns": Job(SPARSE, 12_000, 10_000, 100, 2_000, each=20, passes=4),
+    "sparse-wide": Job(SPARSE, 40_000, 39_000, 20, 1_600, each=10, passes=3),
+    "sparse-nonzeros": Job(SPARSE, 12_000, 4_000, 100, 2_000, each=200, passes=3),
+    "sparse-budget": Job(SPARSE, 12_000, 4_000, 300, 12_000, each=40, passes=3),
+    "sparse-batch": Job(SPARSE, 40_000, 4_000, 100, 3_000, each=30, passes=6, batch=1_024),
+    "sparse-neurons": Job(SPARSE, 12_000, 2_000, 400, 8_000, each=60, passes=4),
+}
+CHECKS = {
+    "paper-check": Job(THRESHOLDING, 12_000, 300, 200, 2_000, passes=12),
+    "dense-check": Job(TRAINING, 50_000, 400, 300, 5_000, passes=3),
+    "sparse-check": Job(SPARSE, 30_000, 8_000, 200, 4_000, each=50, passes=4),
+}
+# What is predicted: tables and text that no machine holds.
+LARGE = {
+    "10^9 rows of 100 columns, 1,000 neurons, minibatches of 128": Job(
+        TRAINING, 10**9, 100, 1_000, 10_000, passes=1, ranks=100
+    ),
+    "the same, minibatches of 12,800": Job(
+        TRAINING, 10**9, 100, 1_000, 10_000, passes=1, batch=12_800, ranks=100
+    ),
+    "the same by thresholding, 100 steps": Job(
+        THRESHOLDING, 10**9, 100, 1_000, 10_000, passes=100, ranks=100
+    ),
+    "10^12 possible weights (10^7 x 10^5), 10^9 rows of 50 nonzeros, minibatches of 12,800": Job(
+        SPARSE, 10**9, 10**7, 10**5, 10_000, each=50, passes=1, batch=12_800, ranks=100
+    ),
+    "the same, screen=0.01": Job(
+        SPARSE, 10**9, 10**7, 10**5, 10_000, each=50, passes=1, batch=12_800, screen=0.01, ranks=100
+    ),
+    "the same by thresholding, 100 steps ": Job(
+        THRESHOLDING, 10**9, 10**7, 10**5, 10_000, each=50, passes=100, ranks=100
+    ),
+}
+
+# What is compared with a dense network on a GPU.
+BESIDE = {
+    "100 columns, 100 neurons": Job(TRAINING, 10**6, 100, 100, 2_000, passes=1),
+    "1,000 columns, 1,000 neurons": Job(TRAINING, 10**6, 1_000, 1_000, 10_000, passes=1),
+    "10^5 columns, 50 nonzeros a row, 1,000 neurons": Job(
+        SPARSE, 10**6, 10**5, 1_000, 10_000, each=50, passes=1
+    ),
+    "10^6 columns, 50 nonzeros a row, 10,000 neurons": Job(
+        SPARSE, 10**6, 10**6, 10_000, 10_000, each=50, passes=1
+    ),
+}
+
+
+def fit(job: Job) -> dict[str, float]:
+    """Run a fit of this size on random rows, and give its processor seconds and peak memory."""
+    random = np.random.default_rng(0)
+    if job.each is None:
+        X: Any = random.standard_normal((job.rows, job.columns), dtype=np.float32)
+    else:
+        density = job.each / job.columns
+        X = scipy.sparse.random(job.rows, job.columns, density, "csr", np.float32, random_state=0)
+    some = X[:, : min(20, job.columns)]
+    signal = np.abs(some @ random.standard_normal((some.shape[1], 3), dtype=np.float32)).sum(1)
+    shared: dict[str, Any] = {"budget": job.budget, "hidden": job.hidden, "max_iter": job.passes}
+    shared |= {"random_state": 0, "dtype": "float32"}
+    if job.kind == THRESHOLDING:
+        model: Any = SparseMLPRegressor(solver="paper", **shared)
+        y = signal.astype(np.float32)
+    else:
+        model = SparseMLPClassifier(batch_size=job.batch, **shared)
+        y = signal > np.median(signal)
+    give_back()
+    began = time.process_time()
+    peak = peak_during(lambda: model.fit(X, y))
+    return {"seconds": time.process_time() - began, "peak": peak, "nonzeros": float(model.nonzeros_)}
+
+
+def constants_of(kind: str, measured: Measured) -> dict[str, float]:
+    """Fit the constants of a kind of fit to measured seconds, each fit counting by its relative error."""
+    known = {name: job for name, job in FITTED.items() if job.kind == kind}
+    seconds = np.array([measured[name]["seconds"] for name in known])
+    counts = [{name: sum(parts) for name, parts in job.counts().items()} for job in known.values()]
+    names = list(counts[0])
+    matrix = np.array([[count[name] for name in names] for count in counts]) / seconds[:, None]
+    size = np.linalg.norm(matrix, axis=0)
+    # Scaled first: counts differ by many orders of magnitude.
+    return dict(zip(names, nnls(matrix / size, np.ones(len(seconds)))[0] / size, strict=True))
+
+
+def run(names: Sequence[str], repeats: int, fresh: bool) -> Measured:
+    """Measure some fits, a few times in turns, and keep the least time of each beside what is kept."""
+    kept = {} if fresh else dict(read())
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        warm_up()
+        for kind in KINDS:
+            # What is loaded at first use falls on no fit that is timed.
+            fit(replace(next(job for job in FITTED.values() if job.kind == kind), passes=1))
+        for name in (name for _ in range(repeats) for name in names):
+            new = fit((FITTED | CHECKS)[name])
+            kept[name] = min(new, kept.get(name, new), key=lambda one: one["seconds"])
+            print(f"{name}: {new['seconds']:.2f} s", file=sys.stderr, flush=True)
+            content = {"environment": environment(), "measured": kept}
+            FILE.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(FILE, (json.dumps(content, indent=2) + "\n").encode())
+    return kept
+
+
+def read() -> Measured:
+    """Read what is kept; nothing where nothing is."""
+    return json.loads(FILE.read_text())["measured"] if FILE.exists() else {}
+
+
+def tables(measured: Measured) -> list[str]:
+    """Write the constants, the checks, and what is predicted of large problems, as Markdown."""
+    constants = {kind: constants_of(kind, measured) for kind in KINDS}
+    nanoseconds = [
+        (kind, name, f"{1e9 * value:.3g}") for kind, one in constants.items() for name, value in one.items()
+    ]
+    checks = [
+        (
+            name,
+            f"{measured[name]['seconds']:.2f}",
+            f"{job.seconds(constants[job.kind]):.2f}",
+            f"{job.seconds(constants[job.kind]) / measured[name]['seconds']:.2f}",
+            f"{measured[name]['peak'] / MEGABYTE:.0f}",
+            f"{job.memory / MEGABYTE:.0f}",
+        )
+        for name, job in (FITTED | CHECKS).items()
+    ]
+    large = []
+    for name, job in LARGE.items():
+        alone = replace(job, ranks=1).seconds(constants[job.kind])
+        each = job.seconds(constants[job.kind])
+        large.append(
+            (
+                name.strip(),
+                *(span(seconds) for seconds in (alone, each, job.waiting)),
+                f"{job.sent / 1e9:,.1f}",
+                f"{job.memory / MEGABYTE:,.0f}",
+            )
+        )
+    beside = []
+    for name, job in BESIDE.items():
+        seconds, held = job.dense
+        fits = "" if held <= GPU_MEMORY else ", does not fit"
+        beside.append(
+            (name, span(job.seconds(constants[job.kind])), f"{span(seconds)}{fits}", f"{held / 1e9:,.1f}")
+        )
+    heads = "fit", "seconds", "predicted", "predicted / measured", "MB", "at most, predicted"
+    return [
+        markdown(("kind", "count", "nanoseconds"), nanoseconds),
+        markdown(heads, checks),
+        markdown(("fit", "one thread", "100 ranks compute", "and send", "GB each", "MB each"), large),
+        markdown(("10^6 rows, one pass", "ours, one thread", "dense, one GPU", "dense, GB"), beside),
+    ]
+
+
+def span(seconds: float) -> str:
+    """Write a time for people."""
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1g} s"
+
+
+def measure(options: Options) -> list[Measurement]:
+    """Measure everything, with `quick` once only, and say how far off predictions are."""
+    measured = run([*FITTED, *CHECKS], 1 if options.quick else options.repeats, fresh=True)
+    rows = []
+    for name, job in CHECKS.items():
+        seconds = measured[name]["seconds"]
+        ratio = job.seconds(constants_of(job.kind, measured)) / seconds
+        detail = {"predicted / measured": ratio, "seconds": seconds}
+        rows.append(
+            Measurement(
+                f"predicted against measured time, {name}", max(ratio, 1 / ratio), FACTOR, detail=detail
+            )
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure what was asked for, and print the tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--table", action="store_true", help="print what is kept; fit nothing")
+    parser.add_argument("--only", nargs="+", choices=[*FITTED, *CHECKS], help="measure these alone")
+    parser.add_argument("--repeats", type=positive, default=3, help="fits of each size (default 3)")
+    parser.add_argument("--fresh", action="store_true", help="forget what is kept first")
+    given = parser.parse_args()
+    if not given.table:
+        run(given.only or [*FITTED, *CHECKS], given.repeats, given.fresh)
+    measured = read()
+    missing = [name for name in [*FITTED, *CHECKS] if name not in measured]
+    if missing:
+        parser.error(f"{', '.join(missing)} not measured yet. Run without --table and --only.")
+    print("\n\n".join(tables(measured)))
+
+
+if __name__ == "__main__":
+    main()
