@@ -43,6 +43,7 @@ from thresher.memory import give_back
 from thresher.solvers.auto.falling import PER_INPUT, PER_NEURON
 from thresher.solvers.auto.tuning import FallingTuning, SubsetTuning
 
+KINDS = THRESHOLDING, TRAINING, SPARSE = "thresholding", "training", "training, sparse rows"
 FILE = Path(__file__).parents[1] / "results" / "benchmarks" / "cost.json"
 # A check is met within this factor, up or down.
 FACTOR = 2.0
@@ -57,10 +58,10 @@ FIRST = 6
 ON_SUPPORT = 23
 # A dense product does a multiplication some eight times as fast as one through nonzeros.
 DENSE_SIZE, DENSE_SHARE = 2**18, 8
-# Bytes of a weight in training, of a pair of a nonzero and a weight that reads it, and of a number that ranks
-# add up.
-WEIGHT_BYTES, PAIR_BYTES, SENT = 200, 60, 8
-# What is assumed of a GPU: multiplications and bytes a second, bytes of memory; and of a weight in dense Adam:
+# Bytes of a row beside its inputs, of a weight in training, of a pair of a nonzero and a weight that reads
+# it, and of a number that ranks add up.
+ROW_BYTES, WEIGHT_BYTES, PAIR_BYTES, SENT = 45, 200, 60, 8
+# What is assumed of a GPU: multiplications and bytes a second, bytes of memory; of a weight in dense Adam:
 # three multiplications for each row, four numbers.
 GPU_PRODUCTS, GPU_BYTES, GPU_MEMORY, DENSE_PRODUCTS, DENSE_BYTES = 5e12, 1e12, 24e9, 3, 16
 # What is assumed of a network of machines: bytes a second over each wire, and seconds to agree on anything.
@@ -152,7 +153,9 @@ class Job:
 
     @property
     def met(self) -> float:
-        """Weights that a row meets."""
+        """Weights that a row meets, or an eighth of the places where these are multiplied densely."""
+        if self.kind == THRESHOLDING:
+            return min(self.columns * min(self.hidden, self.budget) / DENSE_SHARE, self.budget)
         if self.each is not None:
             return self.each * self.held / self.inputs
         whole = self.inputs * self.neurons
@@ -161,18 +164,18 @@ class Job:
     @property
     def possible(self) -> float:
         """Places that an exchange, or a step of thresholding, looks at."""
-        if self.kind == "thresholding":
+        if self.kind == THRESHOLDING:
             return float(self.columns * self.hidden)
         return self.screen * self.inputs * self.neurons
 
     def counts(self) -> dict[str, tuple[float, float]]:
         """Give what a fit does of each kind of work: what is split over ranks, and what each rank does."""
-        if self.kind == "thresholding":
+        if self.kind == THRESHOLDING:
             visits = float(self.rows * self.passes)
             return {
                 "step": (0.0, self.passes),
                 "row x number x neuron": (self.rows * (self.passes + FIRST) * self.read * self.hidden, 0.0),
-                "row x weight": (visits * ON_SUPPORT * self.budget, 0.0),
+                "row x weight met": (visits * ON_SUPPORT * self.met, 0.0),
                 "row x (column + neuron)": (visits * (self.columns + self.hidden), 0.0),
             }
         trained, tries = float(self.steps * self.batch), float(self.exchanges * self.tried)
@@ -180,17 +183,19 @@ class Job:
         visits = trained + looks
         counts = {
             "step": (0.0, float(self.steps)),
-            "row x number": (trained * min(self.read, self.inputs) + looks * self.read, 0.0),
-            "row x (weight met + neuron)": (visits * (self.met + self.neurons), 0.0),
+            "row x (number + weight met + neuron)": (
+                trained * min(self.read, self.inputs)
+                + looks * self.read
+                + visits * (self.met + self.neurons),
+                0.0,
+            ),
+            "step x weight": (0.0, self.steps * self.held),
+            "exchange x weight": (0.0, self.exchanges * self.held),
         }
         if self.each is None:
-            return counts | {
-                "step x weight": (0.0, self.steps * self.held),
-                "exchange x row x place": (tries * self.possible, 0.0),
-            }
+            return counts | {"exchange x row x place": (tries * self.possible, 0.0)}
         looked = tries * self.screen * self.neurons * self.read, self.exchanges * self.possible
         return counts | {
-            "step x weight": (0.0, self.steps * self.held),
             "step x column": (0.0, float(self.steps * self.inputs)),
             "exchange x (row x number + column) x neuron": looked,
         }
@@ -203,7 +208,7 @@ class Job:
     @property
     def sent(self) -> float:
         """Bytes that go out of each rank, and come in: twice its share of what is added up."""
-        if self.kind == "thresholding":
+        if self.kind == THRESHOLDING:
             numbers = self.passes * (self.possible + ON_SUPPORT / 2 * self.budget)
         else:
             numbers = self.steps * self.held + self.exchanges * self.possible
@@ -212,7 +217,7 @@ class Job:
     @property
     def waiting(self) -> float:
         """Seconds in which ranks send and wait, under what is assumed of their network."""
-        sums = self.passes * (1 + ON_SUPPORT // 2) if self.kind == "thresholding" else self.steps
+        sums = self.passes * (1 + ON_SUPPORT // 2) if self.kind == THRESHOLDING else self.steps
         return self.sent / WIRE + ROUND * sums if self.ranks > 1 else 0.0
 
     @property
@@ -228,15 +233,14 @@ class Job:
         rows = self.rows // self.ranks
         copied = 4 * rows * self.inputs
         copy = copied if copied <= LIMIT else 0
-        if self.kind == "thresholding":
+        if self.kind == THRESHOLDING:
             gates = rows * min(self.hidden, self.budget)
-            return copy + 24 * rows + LIMIT / 2 + (gates if gates <= LIMIT / 2 else 0)
-        # What is tried takes half of the limit at most, but for what meets the weights held among sparse rows.
+            return copy + ROW_BYTES * rows + LIMIT / 2 + (gates if gates <= LIMIT / 2 else 0)
+        # What is tried takes half of the limit at most, beside the pairs that sparse rows make.
         pairs = 0.0 if self.each is None else self.tried / self.ranks * self.each * self.first / self.inputs
-        return copy + 24 * rows + WEIGHT_BYTES * self.first + PAIR_BYTES * pairs + LIMIT / 2
+        return copy + ROW_BYTES * rows + WEIGHT_BYTES * self.first + PAIR_BYTES * pairs + LIMIT / 2
 
 
-KINDS = THRESHOLDING, TRAINING, SPARSE = "thresholding", "training", "training, sparse rows"
 FITTED = {
     "paper-small": Job(THRESHOLDING, 4_000, 100, 100, 500, passes=10),
     "paper-rows": Job(THRESHOLDING, 16_000, 100, 100, 500, passes=5),
@@ -245,6 +249,7 @@ FITTED = {
     "paper-budget": Job(THRESHOLDING, 4_000, 200, 100, 6_000, passes=5),
     "paper-wide": Job(THRESHOLDING, 4_000, 400, 400, 1_000, passes=5),
     "paper-steps": Job(THRESHOLDING, 1_000, 100, 50, 200, passes=60),
+    "paper-more": Job(THRESHOLDING, 12_000, 300, 200, 2_000, passes=12),
     "dense-small": Job(TRAINING, 20_000, 100, 200, 1_600, passes=5),
     "dense-rows": Job(TRAINING, 60_000, 50, 100, 1_600, passes=3),
     "dense-columns": Job(TRAINING, 10_000, 800, 100, 2_000, passes=5),
@@ -253,6 +258,8 @@ FITTED = {
     "dense-batch": Job(TRAINING, 40_000, 200, 100, 2_000, passes=8, batch=1_024),
     "dense-wide": Job(TRAINING, 8_000, 1_200, 400, 4_000, passes=4),
     "dense-short": Job(TRAINING, 6_000, 60, 50, 1_600, passes=20),
+    "dense-long": Job(TRAINING, 24_000, 100, 1_000, 20_000, passes=1, batch=4),
+    "dense-more": Job(TRAINING, 50_000, 400, 300, 5_000, passes=3),
     "sparse-small": Job(SPARSE, 12_000, 3_000, 100, 1_600, each=20, passes=5),
     "sparse-rows": Job(SPARSE, 40_000, 3_000, 50, 1_600, each=10, passes=3),
     "sparse-columns": Job(SPARSE, 12_000, 10_000, 100, 2_000, each=20, passes=4),
@@ -261,11 +268,13 @@ FITTED = {
     "sparse-budget": Job(SPARSE, 12_000, 4_000, 300, 12_000, each=40, passes=3),
     "sparse-batch": Job(SPARSE, 40_000, 4_000, 100, 3_000, each=30, passes=6, batch=1_024),
     "sparse-neurons": Job(SPARSE, 12_000, 2_000, 400, 8_000, each=60, passes=4),
+    "sparse-long": Job(SPARSE, 24_000, 2_000, 300, 12_000, each=10, passes=1, batch=4),
+    "sparse-more": Job(SPARSE, 30_000, 8_000, 200, 4_000, each=50, passes=4),
 }
 CHECKS = {
-    "paper-check": Job(THRESHOLDING, 12_000, 300, 200, 2_000, passes=12),
-    "dense-check": Job(TRAINING, 50_000, 400, 300, 5_000, passes=3),
-    "sparse-check": Job(SPARSE, 30_000, 8_000, 200, 4_000, each=50, passes=4),
+    "paper-check": Job(THRESHOLDING, 20_000, 150, 300, 3_000, passes=15),
+    "dense-check": Job(TRAINING, 80_000, 300, 400, 3_000, passes=4),
+    "sparse-check": Job(SPARSE, 50_000, 6_000, 150, 2_500, each=30, passes=5),
 }
 # What is predicted: tables and text that no machine holds.
 LARGE = {
@@ -308,8 +317,11 @@ def fit(job: Job) -> dict[str, float]:
     if job.each is None:
         X: Any = random.standard_normal((job.rows, job.columns), dtype=np.float32)
     else:
-        density = job.each / job.columns
-        X = scipy.sparse.random(job.rows, job.columns, density, "csr", np.float32, random_state=0)
+        places = random.integers(job.columns, size=job.rows * job.each)
+        values = random.standard_normal(len(places), dtype=np.float32)
+        starts = np.arange(0, len(places) + 1, job.each)
+        X = scipy.sparse.csr_array((values, places, starts), (job.rows, job.columns))
+        X.sum_duplicates()
     some = X[:, : min(20, job.columns)]
     signal = np.abs(some @ random.standard_normal((some.shape[1], 3), dtype=np.float32)).sum(1)
     shared: dict[str, Any] = {"budget": job.budget, "hidden": job.hidden, "max_iter": job.passes}
