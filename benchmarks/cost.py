@@ -5,6 +5,7 @@
     python benchmarks/cost.py --only dense-check --repeats 1
                                                  measure this fit once more; the least time counts
     python benchmarks/cost.py --fresh            forget what is kept first, after a change
+    python benchmarks/cost.py --table --page     put the tables of what is kept into docs/scale.md
 
 A time is a sum of counts, each times a constant. The counts follow from the sizes of a problem and the
 tuning of the solver; `docs/scale.md` says what they are. The constants of a kind of fit come from small fits
@@ -42,6 +43,7 @@ from thresher.experiments.machine import environment
 from thresher.memory import give_back
 
 FILE = Path(__file__).parents[1] / "results" / "benchmarks" / "cost.json"
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 # A check is met within this factor, up or down.
 FACTOR = 2.0
 # Of each fit: seconds, peak memory, nonzeros.
@@ -225,6 +227,17 @@ def compared(jobs: Mapping[str, Job], measured: Measured) -> str:
     return markdown(heads, rows)
 
 
+def put_into_page(found: Sequence[str]) -> None:
+    """Replace the tables of the page that have the same heads."""
+    page = PAGE.read_text().split("\n\n")
+    for table in found:
+        heads = [head.strip() for head in table.split("\n")[0].split("|")]
+        for number, part in enumerate(page):
+            if [head.strip() for head in part.split("\n")[0].split("|")] == heads:
+                page[number] = table
+    write_whole(PAGE, "\n\n".join(page).encode())
+
+
 def span(seconds: float) -> str:
     """Write a time for people."""
     for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
@@ -258,6 +271,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=[*FITTED, *CHECKS], help="measure these alone")
     parser.add_argument("--repeats", type=positive, default=3, help="fits of each size (default 3)")
     parser.add_argument("--fresh", action="store_true", help="forget what is kept first")
+    parser.add_argument("--page", action="store_true", help=f"put the tables into {PAGE.name} as well")
     given = parser.parse_args()
     if not given.table:
         run(given.only or [*FITTED, *CHECKS], given.repeats, given.fresh)
@@ -265,7 +279,10 @@ def main() -> None:
     missing = [name for name in [*FITTED, *CHECKS] if name not in measured]
     if missing:
         parser.error(f"{', '.join(missing)} not measured yet. Run without --table and --only.")
-    print("\n\n".join(tables(measured)))
+    *shown, fitted = tables(measured)
+    if given.page:
+        put_into_page(shown)
+    print("\n\n".join([*shown, fitted]))
 
 
 if __name__ == "__main__":

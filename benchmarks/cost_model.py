@@ -24,6 +24,8 @@ FIRST = 6
 ON_SUPPORT = 23
 # A dense product does a multiplication some eight times as fast as one through nonzeros.
 DENSE_SIZE, DENSE_SHARE = 2**18, 8
+# Bytes of a row of any rank: its target, its weight, its place in the order of a pass.
+SHARED_BYTES = 20
 # Bytes of a row beside its inputs, of a weight in training, of a pair of a nonzero and a weight that reads
 # it, and of a number that ranks add up.
 ROW_BYTES, WEIGHT_BYTES, PAIR_BYTES, SENT = 45, 200, 60, 8
@@ -103,6 +105,11 @@ class Job:
         return min(self.rows, max(self.batch, min(tuning.tried(self.budget), LIMIT // (8 * numbers))))
 
     @property
+    def looked(self) -> int:
+        """Columns that an exchange looks at: of sparse rows, those that hold something in the rows tried."""
+        return self.inputs if self.each is None else min(self.inputs, self.tried * self.each)
+
+    @property
     def first(self) -> int:
         """Weights held at first."""
         most = min(int(FallingTuning().inflation * self.budget), self.inputs * self.neurons // 2)
@@ -128,7 +135,7 @@ class Job:
         """Places that an exchange, or a step of thresholding, looks at."""
         if self.kind == THRESHOLDING:
             return float(self.columns * self.hidden)
-        return self.screen * self.inputs * self.neurons
+        return self.screen * self.looked * self.neurons
 
     def counts(self) -> dict[str, tuple[float, float]]:
         """Give what a fit does of each kind of work: what is split over ranks, and what each rank does."""
@@ -193,11 +200,12 @@ class Job:
     def memory(self) -> float:
         """Predict the most bytes beyond the data, of one rank."""
         rows = self.rows // self.ranks
+        own = ROW_BYTES * rows + (SHARED_BYTES * self.rows if self.ranks > 1 else 0)
         copied = 4 * rows * self.inputs
         copy = copied if copied <= LIMIT else 0
         if self.kind == THRESHOLDING:
             gates = rows * min(self.hidden, self.budget)
-            return copy + ROW_BYTES * rows + LIMIT / 2 + (gates if gates <= LIMIT / 2 else 0)
+            return copy + own + LIMIT / 2 + (gates if gates <= LIMIT / 2 else 0)
         # What is tried takes half of the limit at most, beside the pairs that sparse rows make.
         pairs = 0.0 if self.each is None else self.tried / self.ranks * self.each * self.first / self.inputs
-        return copy + ROW_BYTES * rows + WEIGHT_BYTES * self.first + PAIR_BYTES * pairs + LIMIT / 2
+        return copy + own + WEIGHT_BYTES * self.first + PAIR_BYTES * pairs + LIMIT / 2
