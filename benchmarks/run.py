@@ -34,6 +34,7 @@ LONG = (
     "flat",
     "disk",
     "ranks",
+    "cost",
 )
 COLUMNS = ("what", "measured", "bar", "")
 
