@@ -1,86 +1,88 @@
 """A device that is not there: tensors that refuse to meet those of the host, and count what goes back to it.
 
 No graphics processor is at hand, so this stands in for one. A tensor made while it is in use holds one of the
-host out of reach: whatever torch does with it is done with what it holds, and wrapped again. Tensors of the host
-and arrays that meet one are refused, as a device would refuse them, or copy them without being asked.
+host out of reach: whatever torch does with it is done with what it holds, and wrapped again. Tensors of the
+host and arrays that meet one are refused, where a device would refuse them or copy them without being asked.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 HOST = torch.device("cpu")
 # The name that torch keeps for devices it does not know.
 ELSEWHERE = torch.device("privateuseone:0")
 
 # What gives Python numbers, for which the processor waits until the device has come so far.
+DEVICE = Tensor.device.__get__  # type: ignore[attr-defined]
 NUMBERS = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__")
 
 
+class Crossing(NamedTuple):
+    """A copy between host and device: the module that makes it, the one that asks, how many numbers."""
+
+    module: str
+    asked: str
+    numbers: int
+
+
 class Traffic(TorchFunctionMode):
-    """Makes tensors elsewhere where that is asked for, and counts what crosses, by the module that asks.
+    """Makes tensors elsewhere where that is asked for, and counts what crosses.
 
     Attributes
     ----------
-    out, back : list of (str, int)
-        The module and the numbers of every copy to the device, and of every copy from there.
-    read : Counter
-        How many numbers each module has read one by one.
+    out, back : list of Crossing
+        Every copy to the device, and every copy from there.
+    read : list of int
+        How many numbers Python was given each time it asked for some.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.out: list[tuple[str, int]] = []
-        self.back: list[tuple[str, int]] = []
-        self.read: Counter[str] = Counter()
+        self.out: list[Crossing] = []
+        self.back: list[Crossing] = []
+        self.read: list[int] = []
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         """Do what torch is asked for."""
-        name, kwargs = getattr(func, "__name__", str(func)), dict(kwargs or {})
-        leaves = tree_leaves((args, kwargs))
-        there = [leaf for leaf in leaves if isinstance(leaf, Elsewhere)]
+        kwargs = kwargs or {}
+        there, strange = _parts((args, kwargs))
+        name = getattr(func, "__name__", "")
         if name in ("to", "cpu"):
-            goal = (
-                HOST
-                if name == "cpu"
-                else next((leaf for leaf in leaves if isinstance(leaf, torch.device)), None)
-            )
+            goal = HOST if name == "cpu" else next((a for a in args if isinstance(a, torch.device)), None)
             if goal == ELSEWHERE and not there:
-                self.out.append((_asking(), args[0].numel()))
+                self.out.append(_crossing(args[0]))
                 return Elsewhere.of(args[0].clone())
             if goal == HOST and there:
-                self.back.append((_asking(), there[0].held.numel()))
-                return there[0].held.clone()
+                self.back.append(_crossing(args[0].held))
+                return args[0].held.clone()
         wanted = kwargs.get("device")
-        if not there and (wanted is None or torch.device(wanted) != ELSEWHERE):
+        if wanted is not None:
+            wanted = torch.device(wanted)
+        if not there and wanted != ELSEWHERE:
             return func(*args, **kwargs)
-        if func == Tensor.device.__get__:  # type: ignore[attr-defined]
+        if func == DEVICE:
             return ELSEWHERE
-        if torch.device(kwargs.pop("device", None) or ELSEWHERE) != ELSEWHERE or name in ("numpy", "__array__", "__iter__"):
+        if wanted not in (None, ELSEWHERE) or name in ("numpy", "__array__", "__iter__"):
             raise RuntimeError(f"{name} of a tensor that is not on the host")
-        host = (Tensor, np.ndarray, torch.Generator)
-        if any(isinstance(leaf, host) and not isinstance(leaf, Elsewhere) for leaf in leaves):
+        if strange:
             raise RuntimeError(f"{name} meets something of the host and something of the device")
         if name in NUMBERS:
-            self.read[_asking()] += there[0].held.numel()
-        args, kwargs = tree_map_only(Elsewhere, lambda leaf: leaf.held, (args, kwargs))
-        found = func(*args, **kwargs)
-        same = {id(leaf.held): leaf for leaf in there}
-        return tree_map_only(
-            Tensor, lambda leaf: same[id(leaf)] if id(leaf) in same else Elsewhere.of(leaf), found
-        )
+            self.read.append(args[0].held.numel())
+        if wanted is not None:
+            kwargs = {key: value for key, value in kwargs.items() if key != "device"}
+        same = {id(one.held): one for one in there}
+        return _back_there(func(*_held(args), **_held(kwargs)), same)
 
 
 class Elsewhere(Tensor):
@@ -103,16 +105,45 @@ class Elsewhere(Tensor):
         raise RuntimeError(f"{func} is asked of a device that is not in use")
 
 
-def _asking() -> str:
-    """Name the module of the project that asks."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and not frame.f_globals["__name__"].startswith("thresher"):
+def _parts(given: Any) -> tuple[list[Elsewhere], bool]:
+    """Find the tensors that are elsewhere, and say whether anything of the host is among them."""
+    there: list[Elsewhere] = []
+    strange, left = False, [given]
+    while left:
+        part = left.pop()
+        if isinstance(part, Elsewhere):
+            there.append(part)
+        elif isinstance(part, (tuple, list)):
+            left.extend(part)
+        elif isinstance(part, dict):
+            left.extend(part.values())
+        else:
+            strange |= isinstance(part, (Tensor, np.ndarray, torch.Generator))
+    return there, strange
+
+
+def _held(given: Any) -> Any:
+    """Give what torch is asked for with the tensors that are held."""
+    if isinstance(given, Elsewhere):
+        return given.held
+    if isinstance(given, (tuple, list)):
+        return type(given)(_held(part) for part in given)
+    return {key: _held(part) for key, part in given.items()} if isinstance(given, dict) else given
+
+
+def _back_there(found: Any, same: dict[int, Elsewhere]) -> Any:
+    """Put what torch gives elsewhere; what it gives back as it came stays what it was."""
+    return tree_map_only(
+        Tensor, lambda part: same[id(part)] if id(part) in same else Elsewhere.of(part), found
+    )
+
+
+def _crossing(tensor: Tensor) -> Crossing:
+    """Say who copies a tensor."""
+    names, frame = [], sys._getframe(1)
+    while frame.f_back is not None and len(names) < 2:
+        name = frame.f_globals["__name__"]
+        if name.startswith("thresher") and name not in names:
+            names.append(name)
         frame = frame.f_back
-    return frame.f_globals["__name__"]
-
-
-@contextmanager
-def elsewhere() -> Iterator[Traffic]:
-    """Let there be the device for a while, and count what crosses."""
-    with Traffic() as traffic:
-        yield traffic
+    return Crossing(names[0], names[-1], tensor.numel())

@@ -303,7 +303,9 @@ def _objective(
 def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:
     y = rows.y if rows.y.dtype.kind in "iu" else (rows.y - units.middle) / units.spread
     weight = None if rows.weight is None else from_host(np.array(rows.weight))
-    return Data(rows.X, from_host(np.array(y, order="C")), weight, units.columns, dtype, memory_limit, rows.ranks)
+    return Data(
+        rows.X, from_host(np.array(y, order="C")), weight, units.columns, dtype, memory_limit, rows.ranks
+    )
 
 
 def _linear(objective: Relu, settings: Settings) -> Linear:

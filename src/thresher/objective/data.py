@@ -24,6 +24,8 @@ from thresher.device import from_host, on_host, to_host
 from thresher.objective.ranks import Alone
 from thresher.objective.sparse import SparseRows
 
+# Precisions of inputs, as NumPy calls them.
+NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
 # The fewest and the most rows of a chunk, since products over fewer rows are slow; and the fewest where data
@@ -121,9 +123,11 @@ class Data:
         even = torch.full((self.held,), 1.0 / max(1, self.rows), dtype=dtype)
         self.share = even if weight is None else (weight.double() / self.amount).to(dtype)
         self.seen, self.dtype, self.memory_limit = columns, dtype, memory_limit
-        self.origin = self.factor = None
+        self.origin = self.factor = self._factor = None
         if columns is not None:
-            self.factor = from_host(1.0 / columns.scale).to(dtype)
+            # Sparse rows are scaled on the host, all others on the device.
+            self._factor = (1.0 / columns.scale).astype(NUMPY[dtype])
+            self.factor = from_host(self._factor)
             if columns.origin.any():
                 self.origin = from_host(columns.origin)
         # Far from its origin a column has too few digits in float32 for the difference.
@@ -295,9 +299,9 @@ class Data:
         if not self.sparse:
             return self.read(rows, out)
         part = self.X[rows]
-        values = part.data.astype(np.float64 if self.dtype is torch.float64 else np.float32)
-        if self.factor is not None:
-            values *= to_host(self.factor)[part.indices]
+        values = part.data.astype(NUMPY[self.dtype])
+        if self._factor is not None:
+            values *= self._factor[part.indices]
         found = SparseRows(scipy.sparse.csr_array((values, part.indices, part.indptr), part.shape))
         return cast(Tensor, found)
 

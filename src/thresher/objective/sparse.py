@@ -102,7 +102,7 @@ class SparseRows:
 
     def clamp(self, min: int | None = None, max: int | None = None) -> SparseRows:
         """Limit the nonzeros from one side, which must be zero."""
-        return self.mapped(lambda values: values.clip(min, max))
+        return self.mapped(lambda values: np.clip(values, min, max))
 
     def square(self) -> SparseRows:
         """Square every number."""

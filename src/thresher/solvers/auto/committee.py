@@ -244,7 +244,10 @@ def _drawn(
     else:
         drawn = [random.choice(pool.numel(), fan, replace=False) for _ in range(neurons)]
         feature = pool[from_host(np.sort(np.stack(drawn)))]
-    normal = lambda *shape: from_host(random.standard_normal(shape))  # noqa: E731
+
+    def normal(*shape: int) -> Tensor:
+        return from_host(random.standard_normal(shape))
+
     neuron = torch.arange(neurons)
     places = [layout.position(0, neuron[:, None], feature).view(-1)]
     values = [normal(neurons * fan) / max(1, fan) ** 0.5]
