@@ -17,6 +17,8 @@ from thresher import SparseMLPClassifier, SparseMLPRegressor
 from thresher.data.planted import planted
 from thresher.device import devices, from_host, to_host, usable, using
 from thresher.errors import ParameterError
+from thresher.solvers.auto import Tuning
+from thresher.solvers.auto.tuning import JudgeTuning
 from thresher.solvers.iht import IHT
 
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "thresher"
@@ -32,8 +34,8 @@ TARGETS = np.column_stack([NOISY, X[:, 2]])
 CODES = np.digitize(NOISY, [0.2, 0.9])
 TEXT = scipy.sparse.random_array((130, 300), density=0.05, format="csr", rng=0)
 WIDE = scipy.sparse.random_array((130, 10**6), density=1e-5, format="csr", rng=0)
-LARGE = RANDOM.standard_normal((1000, 150))
-BENT = np.maximum(LARGE[:, 0] - LARGE[:, 1], 0) + 0.3 * RANDOM.standard_normal(1000)
+# Problems are taken for large ones, which are trained by minibatches.
+LARGE = Tuning(judge=JudgeTuning(work=0.0))
 PLANTED = planted(n=2000, d=8, hidden=2, budget=6, seed=0)
 
 Case = tuple[Callable[..., Any], dict[str, Any], Any, np.ndarray]
@@ -48,8 +50,10 @@ CASES: dict[str, Case] = {
     "three classes": (Classifier, {"max_iter": 2, "class_weight": "balanced"}, X[:100], CODES[:100]),
     "pixels": (Classifier, {"max_iter": 2, "memory_limit": 600}, (20 * X + 99).astype(np.uint8), CODES > 1),
     "two layers": (Regressor, {"hidden": (3, 2), "max_iter": 3}, X, NOISY),
-    "training": (Classifier, {"max_iter": 1, "alpha": 1e-3}, LARGE, np.digitize(BENT, [0.2, 1])),
-    "float32": (Regressor, {"max_iter": 1, "alpha": 1e-3, "dtype": "float32"}, LARGE, BENT),
+    "training": (Regressor, {"max_iter": 2, "tuning": LARGE}, X, NOISY),
+    "training, classes": (Classifier, {"max_iter": 2, "tuning": LARGE, "alpha": 1e-3}, X, CODES),
+    "training, two layers": (Regressor, {"max_iter": 2, "tuning": LARGE, "hidden": (3, 2)}, X, NOISY),
+    "float32": (Regressor, {"max_iter": 2, "tuning": LARGE, "dtype": "float32"}, X, TARGETS),
     "recovery": (Regressor, {"hidden": 2, "bias": False}, PLANTED.X, PLANTED.y),
     "early stopping": (Regressor, {"early_stopping": True, "max_iter": 3}, X[:60], NOISY[:60]),
     "sparse rows": (Regressor, {"max_iter": 1, "alpha": 1e-3, "memory_limit": 20_000}, TEXT, NOISY),
