@@ -79,8 +79,9 @@ class SparseMLPRegressor(Scored, RegressorMixin, SparseMLP):
         The share of the blocks of a gradient that is looked at for new places each time, drawn at random.
         Blocks are as large as `memory_limit` allows; all of them are looked at by default. Try 0.1 where a
         wide network on wide data takes too long.
-    device : {"cpu"}
-        Where to compute.
+    device : str or torch.device
+        Where to compute: any device that torch can use here and that has float64, such as "cuda". Rows and
+        networks stay on the host. Untested on GPUs; "mps", which has no float64, is refused.
     dtype : {"auto", "float32", "float64"}
         Precision while training; "auto" takes float64 for small problems.
     tuning : Tuning, optional
