@@ -13,6 +13,7 @@ import torch
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from thresher.device import using
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
 from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.predicting import Predictor
@@ -49,7 +50,7 @@ class SparseMLP(Predictor):
     update_gates_every: int = 1
     memory_limit: int | str = "64MB"
     screen: float | None = None
-    device: str = "cpu"
+    device: str | torch.device = "cpu"
     dtype: str = "auto"
     tuning: Any = None
     random_state: Any = None
@@ -72,7 +73,7 @@ class SparseMLP(Predictor):
             direct = [] if start.direct is None else [start.direct]
             known = [*direct, *(part for layer in start.layers for part in (layer.weights, layer.bias))]
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight, "the network to start from": known}
-        with checkpointed(self, settings.seed, rows.ranks, **data) as seed:
+        with using(settings.device), checkpointed(self, settings.seed, rows.ranks, **data) as seed:
             settings, fitted, held_out = replace(settings, seed=seed), rows, None
             if self.early_stopping:
                 kept, out = rows.ranks.together(lambda: self._split(rows, seed))

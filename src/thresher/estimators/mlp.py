@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from thresher.device import from_host, to_host
 from thresher.errors import DataError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.parameters import check_parameters
@@ -79,8 +79,9 @@ class SparseMLPRegressor(Scored, RegressorMixin, SparseMLP):
         The share of the blocks of a gradient that is looked at for new places each time, drawn at random.
         Blocks are as large as `memory_limit` allows; all of them are looked at by default. Try 0.1 where a
         wide network on wide data takes too long.
-    device : {"cpu"}
-        Where to compute.
+    device : str or torch.device
+        Where to compute: any device that torch can use here and that has float64, such as "cuda". Rows and
+        networks stay on the host. Untested on GPUs; "mps", which has no float64, is refused.
     dtype : {"auto", "float32", "float64"}
         Precision while training; "auto" takes float64 for small problems.
     tuning : Tuning, optional
@@ -319,8 +320,8 @@ class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SparseMLP):
         if self.class_weight is None:
             return weight
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            (total,) = ranks.sum(torch.from_numpy(np.bincount(codes, minlength=classes)))
-            counts = total.numpy()
+            (total,) = ranks.sum(from_host(np.bincount(codes, minlength=classes)))
+            counts = to_host(total)
             balance = (counts.sum() / ((counts > 0).sum() * np.maximum(1, counts)))[codes]
         else:
             balance = ranks.together(lambda: compute_sample_weight(self.class_weight, y))
@@ -342,8 +343,8 @@ def _refuse_weightless_classes(
     """Refuse weights that drop every row of a class: the network could never predict it."""
     if weight is None:
         return
-    (weights,) = ranks.sum(torch.from_numpy(np.bincount(codes, weight, len(classes))))
-    without = np.flatnonzero(weights.numpy() == 0)
+    (weights,) = ranks.sum(from_host(np.bincount(codes, weight, len(classes))))
+    without = np.flatnonzero(to_host(weights) == 0)
     if len(without):
         raise DataError(
             f"the weights leave class {classes[without].tolist()[0]!r} without any weight, but a classifier "

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from thresher.device import devices, usable
 from thresher.errors import ParameterError
 from thresher.estimators.train import Settings
 from thresher.linear.budget import check_budget
@@ -84,7 +85,12 @@ def check_parameters(estimator: Any) -> Settings:
         screen is None or (_real(screen) and 0 < screen <= 1),
         "a share of the blocks, above 0 and at most 1, or None",
     )
-    require("device", estimator.device == "cpu", "'cpu', the only device this version computes on")
+    require(
+        "device",
+        usable(estimator.device),
+        "a device of this machine that torch can use and that computes in float64, which mps does not: "
+        + " or ".join(repr(name) for name in devices()),
+    )
     require("dtype", estimator.dtype in ("auto", "float32", "float64"), "'auto', 'float32' or 'float64'")
     allowed = LOSSES[hasattr(estimator, "class_weight")]
     named = " or ".join(repr(name) for name in allowed)
@@ -120,6 +126,7 @@ def check_parameters(estimator: Any) -> Settings:
         dtype=estimator.dtype,
         seed=seed_of(estimator.random_state),
         patience=patience,
+        device=estimator.device,
         screen=None if screen is None else float(screen),
         tuning=estimator.tuning or Tuning(),
     )

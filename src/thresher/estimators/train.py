@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from thresher.data.rows import OnDisk, is_sparse
+from thresher.device import from_host, to_host
 from thresher.errors import DataError, MemoryLimitError, NoPathWarning, ParameterError, warn_user
 from thresher.estimators.inputs import part_of
 from thresher.estimators.units import Units, among, from_network, only_reading, to_layers
@@ -73,6 +74,7 @@ class Settings:
     dtype: str = "auto"
     seed: int = 0
     patience: float = math.inf
+    device: str | torch.device = "cpu"
     screen: float | None = None
     tuning: Tuning = field(default_factory=Tuning)
 
@@ -222,17 +224,17 @@ def _columns(
     rows: Rows, outputs: int, loss: Loss, settings: Settings, most: float, start: Network | None
 ) -> np.ndarray:
     """Choose the columns of very wide rows that get a place: those that tell most, and those of `start`."""
-    y = torch.tensor(rows.y)
+    y = from_host(np.array(rows.y, order="C"))
     weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
-    share = torch.from_numpy(weight / weight.sum())
+    share = from_host(weight / weight.sum())
     output = torch.zeros(len(rows.y), outputs, dtype=torch.float64)
     if settings.has_bias:
         output += loss.constant(y, share)
-    slope = loss.slope(output, y).mul_(share[:, None]).numpy()
+    slope = to_host(loss.slope(output, y).mul_(share[:, None]))
     if loss.quadratic:
         # Targets may be of any size, and all of them count.
         slope /= np.maximum(np.abs(slope).max(0), 1e-300)
-    columns = telling_columns(rows.X, slope, share.numpy(), most, settings.memory_limit)
+    columns = telling_columns(rows.X, slope, to_host(share), most, settings.memory_limit)
     known = np.zeros(0, dtype=np.int64) if start is None else start.inputs_used()
     # Where rows hold nothing there is a column all the same.
     return np.union1d(columns if len(columns) else [0], known).astype(np.int64)
@@ -295,17 +297,19 @@ def _objective(
     data = _data(rows, units, dtype, settings.memory_limit)
     origins = middle = None
     if units.centred:
-        middle = torch.from_numpy(np.resize(units.middle / units.spread, layout.widths[-1]))
+        middle = from_host(np.resize(units.middle / units.spread, layout.widths[-1]))
     if units.columns is not None and units.columns.centred:
-        origins = torch.from_numpy(units.columns.origin / units.columns.scale)
+        origins = from_host(units.columns.origin / units.columns.scale)
     alpha = (settings.alpha or 0.0) / data.amount
     return Relu(data, layout, loss, alpha, origins, middle, memory_limit=settings.memory_limit)
 
 
 def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:
     y = rows.y if rows.y.dtype.kind in "iu" else (rows.y - units.middle) / units.spread
-    weight = None if rows.weight is None else torch.tensor(rows.weight)
-    return Data(rows.X, torch.tensor(y), weight, units.columns, dtype, memory_limit, rows.ranks)
+    weight = None if rows.weight is None else from_host(np.array(rows.weight))
+    return Data(
+        rows.X, from_host(np.array(y, order="C")), weight, units.columns, dtype, memory_limit, rows.ranks
+    )
 
 
 def _linear(objective: Relu, settings: Settings) -> Linear:

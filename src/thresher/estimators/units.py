@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from thresher.device import from_host, to_host
 from thresher.errors import DataError
 from thresher.linear.vector import SparseVector
 from thresher.network import Layer, Network
@@ -70,7 +71,7 @@ def to_layers(point: Point, layout: Layout, units: Units) -> tuple[tuple[Layer, 
     layers = [Layer(weights[layer], bias[layer]) for layer in range(last)]
     if layout.fused:
         assert point.signs is not None
-        output = Layer(point.signs.double().numpy()[:, None], bias[last], signs_only=True)
+        output = Layer(to_host(point.signs.double())[:, None], bias[last], signs_only=True)
     else:
         output = Layer(weights[last], bias[last])
     return (*layers, output), None if direct is None or direct.nnz == 0 else direct
@@ -99,8 +100,8 @@ def only_reading(network: Network, columns: np.ndarray) -> Network:
 
 def _matrix(point: Point, layout: Layout, block: int) -> tuple[scipy.sparse.csc_array, np.ndarray]:
     part = layout.split(point.w.indices)[block]
-    neuron, feature = (one.numpy() for one in layout.pairs(point.w.indices[part], block))
-    values = point.w.values[part].double().numpy()
+    neuron, feature = (to_host(one) for one in layout.pairs(point.w.indices[part], block))
+    values = to_host(point.w.values[part].double())
     inputs, neurons = layout.inputs[block], layout.shapes[block][0]
     inside = feature < inputs
     bias = np.zeros(neurons)
@@ -150,7 +151,7 @@ def from_network(network: Network, layout: Layout, units: Units, dtype: torch.dt
         unit = spread[0] if layout.fused and block == last - 1 else 1.0
         bias = bias / (spread if block == last else unit)
         held = np.flatnonzero(bias) if layout.bias else np.zeros(0, dtype=np.int64)
-        places.append(layout.biases(block, torch.from_numpy(held)))
+        places.append(layout.biases(block, from_host(held)))
         values.append(bias[held])
         if layout.fused and block == last:
             continue
@@ -158,18 +159,18 @@ def from_network(network: Network, layout: Layout, units: Units, dtype: torch.dt
         numbers = numbers / (spread[neuron] if block == last else unit)
         if block == 0 and columns is not None:
             numbers = numbers * columns.scale[feature]
-        places.append(layout.position(block, torch.from_numpy(neuron), torch.from_numpy(feature)))
+        places.append(layout.position(block, from_host(neuron), from_host(feature)))
         values.append(numbers)
     if direct is not None:
         part = scipy.sparse.coo_array(direct.astype(np.float64))
         feature, neuron = part.row.astype(np.int64), part.col.astype(np.int64)
         scale = 1.0 if columns is None else columns.scale[feature]
-        places.append(layout.position(last + 1, torch.from_numpy(neuron), torch.from_numpy(feature)))
+        places.append(layout.position(last + 1, from_host(neuron), from_host(feature)))
         values.append(part.data * scale / spread[neuron])
     indices, order = torch.cat(places).sort()
-    numbers_of = torch.from_numpy(np.concatenate(values))[order].to(dtype)
+    numbers_of = from_host(np.concatenate(values))[order].to(dtype)
     signs = None
     if layout.fused:
         column = network.layers[-1].weights.toarray()[:, 0]
-        signs = torch.from_numpy(np.where(column == 0, 1.0, column)).to(dtype)
+        signs = from_host(np.where(column == 0, 1.0, column)).to(dtype)
     return Point(SparseVector(indices, numbers_of, layout.size), signs)

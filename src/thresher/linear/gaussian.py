@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host
 from thresher.linear.matrix import ByColumns
 
 
@@ -35,4 +36,4 @@ class GaussianOperator(ByColumns):
         block = np.empty((len(indices), self.rows))
         for row, column in enumerate(indices):
             np.random.Generator(np.random.Philox(key=[self.seed, column])).standard_normal(out=block[row])
-        return (torch.from_numpy(block).T / self.rows**0.5).to(self.dtype)
+        return (from_host(block).T / self.rows**0.5).to(self.dtype)

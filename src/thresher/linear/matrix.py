@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host
 from thresher.linear.operator import Blocks, Operator, Restricted
 from thresher.linear.vector import SparseVector
 
@@ -69,7 +70,7 @@ class MatrixOperator(ByColumns):
 
     def take(self, rows: np.ndarray) -> MatrixOperator:
         """Restrict to some rows."""
-        return MatrixOperator(self.matrix[torch.from_numpy(rows)], self.block)
+        return MatrixOperator(self.matrix[from_host(rows)], self.block)
 
     def as_matrix(self) -> Tensor:
         """Give the matrix itself."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host
 from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
 
@@ -81,7 +82,7 @@ class Operator(ABC):
 
     def pick(self, numbers: Tensor, rows: np.ndarray) -> Tensor:
         """Give the entries of some rows of a vector that has one for each."""
-        return numbers[torch.from_numpy(rows)]
+        return numbers[from_host(rows)]
 
     def total(self, *parts: Tensor) -> tuple[Tensor, ...]:
         """Complete sums over the rows that are here, where others are elsewhere."""

@@ -55,7 +55,7 @@ class CountSketch:
             )
         self.size, self.width, self.rows = size, width, rows
         self.table = torch.zeros(rows, width, dtype=dtype)
-        draws = torch.randint(1, MASK, (rows, 2), generator=torch.Generator().manual_seed(seed))
+        draws = torch.randint(1, MASK, (rows, 2), generator=torch.Generator().manual_seed(seed), device="cpu")
         self._salts = draws.tolist()
 
     @classmethod

@@ -20,9 +20,12 @@ import torch
 from torch import Tensor
 
 from thresher.data.rows import OnDisk, is_sparse
+from thresher.device import from_host, on_host, to_host
 from thresher.objective.ranks import Alone
 from thresher.objective.sparse import SparseRows
 
+# Precisions of inputs, as NumPy calls them.
+NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
 # The fewest and the most rows of a chunk, since products over fewer rows are slow; and the fewest where data
@@ -122,11 +125,13 @@ class Data:
         even = torch.full((self.held,), 1.0 / max(1, self.rows), dtype=dtype)
         self.share = even if weight is None else (weight.double() / self.amount).to(dtype)
         self.seen, self.dtype, self.memory_limit = columns, dtype, memory_limit
-        self.origin = self.factor = None
+        self.origin = self.factor = self._factor = None
         if columns is not None:
-            self.factor = torch.from_numpy(1.0 / columns.scale).to(dtype)
+            # Sparse rows are scaled on the host, all others on the device.
+            self._factor = (1.0 / columns.scale).astype(NUMPY[dtype])
+            self.factor = from_host(self._factor)
             if columns.origin.any():
-                self.origin = torch.from_numpy(columns.origin)
+                self.origin = from_host(columns.origin)
         # Far from its origin a column has too few digits in float32 for the difference.
         far = columns is not None and bool((np.abs(columns.origin) > FAR * columns.scale).any())
         self.near = not far or dtype is torch.float64
@@ -141,7 +146,7 @@ class Data:
 
     def pick(self, part: Tensor, rows: np.ndarray) -> Tensor:
         """Give the entries of some rows, wherever they are, of a tensor that has one for each."""
-        return self.ranks.pick(lambda own: part[torch.from_numpy(own)], rows)
+        return self.ranks.pick(lambda own: part[from_host(own)], rows)
 
     def every(self, part: Tensor) -> Tensor:
         """Give a tensor that has an entry for each row that is here, for all rows."""
@@ -159,7 +164,7 @@ class Data:
         """Give the data of some columns, as inputs that need no more conversion."""
         numbers = self.ranks.most(self.held) * features.numel() * self.dtype.itemsize
         if isinstance(self.X, OnDisk) and numbers > self.memory_limit:
-            places = features.numpy()
+            places = to_host(features)
             seen = None if self.seen is None else self.seen.only(places)
             few = self.X.only(places)
             return Data(few, self.targets, self.weight, seen, self.dtype, self.memory_limit, self.ranks)
@@ -182,7 +187,7 @@ class Data:
         origin, scale = (np.zeros(self.columns), np.ones(self.columns))
         if self.seen is not None:
             origin, scale = self.seen.origin, self.seen.scale
-        columns = Columns(origin + scale * shift.numpy(), scale / factor.numpy(), True)
+        columns = Columns(origin + scale * to_host(shift), scale / to_host(factor), True)
         return Data(self.X, self.targets, self.weight, columns, self.dtype, self.memory_limit, self.ranks)
 
     def rounded(self, unit: float) -> Data:
@@ -209,7 +214,7 @@ class Data:
 
     def _here(self, rows: np.ndarray) -> Batch:
         """Read some rows by their places on this rank."""
-        places = torch.from_numpy(rows)
+        places = from_host(rows)
         # Without sample weights all shares are the same, and any of them will do.
         share = self.share[: len(rows)] if self.weight is None else self.share.index_select(0, places)
         return Batch(self.inputs(rows), self.targets.index_select(0, places), share)
@@ -296,9 +301,9 @@ class Data:
         if not self.sparse:
             return self.read(rows, out)
         part = self.X[rows]
-        values = part.data.astype(np.float64 if self.dtype is torch.float64 else np.float32)
-        if self.factor is not None:
-            values *= self.factor.numpy()[part.indices]
+        values = part.data.astype(NUMPY[self.dtype])
+        if self._factor is not None:
+            values *= self._factor[part.indices]
         found = SparseRows(scipy.sparse.csr_array((values, part.indices, part.indptr), part.shape))
         return cast(Tensor, found)
 
@@ -313,8 +318,8 @@ class Data:
         if self._copy is not None:
             if isinstance(rows, slice):
                 return self._copy[rows]
-            return self._copy.index_select(0, torch.from_numpy(rows))
-        return self._converted(self.X[rows], out)
+            return self._copy.index_select(0, from_host(rows))
+        return self._converted(_picked(self.X, rows), out)
 
     def _fits(self) -> bool:
         return self.ranks.most(self.held) * self.columns * self.dtype.itemsize <= self.memory_limit
@@ -330,6 +335,11 @@ class Data:
         if self.origin is not None and self.near:
             out.sub_(self.origin.to(self.dtype))
         return out if self.factor is None else out.mul_(self.factor)
+
+
+def _picked(X: Any, rows: np.ndarray | slice) -> Any:
+    """Pick some rows; a tensor is told which by one beside it."""
+    return X[from_host(rows)] if isinstance(X, Tensor) and isinstance(rows, np.ndarray) else X[rows]
 
 
 def canonical(X: Any) -> Any:
@@ -353,7 +363,7 @@ def as_tensor(part: Any) -> Tensor:
         part = part.copy()
     if part.dtype.kind not in "fiub" or part.dtype.itemsize > 8 or not part.dtype.isnative:
         part = part.astype(np.float64)
-    return torch.from_numpy(part)
+    return from_host(part)
 
 
 def standard_columns(X: Any, weight: np.ndarray | None, centred: bool, ranks: Alone | None = None) -> Columns:
@@ -418,7 +428,7 @@ def _some(X: Any, columns: slice, rows: np.ndarray) -> np.ndarray:
 
 def _added(ranks: Alone, *parts: Any) -> tuple[np.ndarray, ...]:
     """Add up what the ranks have."""
-    return tuple(part.numpy() for part in ranks.sum(*(torch.as_tensor(part) for part in parts)))
+    return tuple(to_host(part) for part in ranks.sum(*(from_host(np.asarray(part)) for part in parts)))
 
 
 def _moments(X: Any, share: np.ndarray, ranks: Alone) -> tuple[np.ndarray, np.ndarray]:  # (d,), (d,)
@@ -468,6 +478,6 @@ def pages(*shape: int, dtype: torch.dtype) -> Tensor:
     longer fits, and the heap grows.
     """
     numbers = math.prod(shape)
-    if numbers == 0:
+    if numbers == 0 or not on_host():
         return torch.zeros(shape, dtype=dtype)
     return torch.frombuffer(mmap.mmap(-1, numbers * dtype.itemsize), dtype=dtype).view(shape)

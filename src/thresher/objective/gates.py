@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host
 from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
 from thresher.objective.sparse import places_among
@@ -66,7 +67,7 @@ class DenseRandom(Generators):
         block = np.empty((neurons.numel(), self.features), dtype=np.float32)
         for row, neuron in enumerate(neurons.tolist()):
             _stream(self.seed, neuron).standard_normal(out=block[row], dtype=np.float32)
-        return None, torch.from_numpy(block).to(dtype).T
+        return None, from_host(block).to(dtype).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,7 @@ def sparse_random(features: int, neurons: int, nonzeros: int, seed: int = 0) -> 
         rng = _stream(seed, neuron)
         indices[neuron] = np.sort(rng.choice(features, nonzeros, replace=False)) + neuron * features
         values[neuron] = rng.standard_normal(nonzeros)
-    flat = SparseVector(
-        torch.from_numpy(indices.reshape(-1)), torch.from_numpy(values.reshape(-1)), features * neurons
-    )
+    flat = SparseVector(from_host(indices.reshape(-1)), from_host(values.reshape(-1)), features * neurons)
     return SparseGenerators(flat, features, neurons)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-import torch
 
+from thresher.device import from_host, to_host
 from thresher.linear.budget import largest
 
 # Bytes that a fit holds for each column: origins, scales, sums of what it tells.
@@ -60,7 +60,7 @@ def telling_columns(
         found, told = _told(X, entries, slope, share)
         columns, scores = np.concatenate([columns, found]), np.concatenate([scores, told])
         if len(columns) > most:
-            kept = largest(torch.from_numpy(scores), int(most)).numpy()
+            kept = to_host(largest(from_host(scores), int(most)))
             columns, scores = columns[kept], scores[kept]
     return columns
 

@@ -25,6 +25,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.errors import ParameterError, RankError
 
 # Seconds that ranks wait for one that takes no part in a sum; those in which all others, who may still be
@@ -166,12 +167,12 @@ class Ranks(Alone):
             owner = np.searchsorted(np.cumsum(self.counts), rows, side="right")
             order = np.argsort(np.argsort(owner, kind="stable"), kind="stable")
             return self.stacked(part)[order]
-        held = torch.from_numpy(np.require(part, requirements="W")) if isinstance(part, np.ndarray) else part
+        held = from_host(np.require(part, requirements="W")) if isinstance(part, np.ndarray) else part
         found = torch.zeros(len(rows), *held.shape[1:], dtype=held.dtype)
-        found[torch.from_numpy(mine)] = held
+        found[from_host(mine)] = held
         # All others hold zeros there, in every byte.
         self._reduce(found.view(-1).view(torch.uint8))
-        return found.numpy() if isinstance(part, np.ndarray) else found
+        return to_host(found) if isinstance(part, np.ndarray) else found
 
     def every(self, part: Any) -> Any:
         """Give an array or tensor that has an entry for each row of this rank, for the rows of all."""

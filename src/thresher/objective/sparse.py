@@ -14,6 +14,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from thresher.device import from_host, to_host
+
 
 class SparseRows:
     """Some rows of a sparse matrix.
@@ -62,21 +64,21 @@ class SparseRows:
                 return self
             columns = torch.arange(first, last)
         chosen, order = columns.sort()
-        entries = torch.from_numpy(self.matrix.indices).long()
+        entries = from_host(self.matrix.indices).long()
         place, found = places_among(chosen, entries)
         out = torch.zeros(len(self), chosen.numel(), dtype=self.dtype)
-        values = torch.from_numpy(self.matrix.data)[found]
+        values = from_host(self.matrix.data)[found]
         out[self.rows_of_entries[found], order[place[found]]] = values
         return out
 
     @property
     def rows_of_entries(self) -> Tensor:
         """The row of every nonzero."""
-        counts = torch.from_numpy(np.diff(self.matrix.indptr)).long()
+        counts = from_host(np.diff(self.matrix.indptr)).long()
         return torch.arange(len(self)).repeat_interleave(counts)
 
     def __matmul__(self, other: Tensor) -> Tensor:
-        return torch.from_numpy(np.asarray(self.matrix @ other.numpy()))
+        return from_host(np.asarray(self.matrix @ to_host(other)))
 
     @property
     def T(self) -> SparseRows:  # noqa: N802
@@ -96,24 +98,23 @@ class SparseRows:
         table[present] = np.arange(len(present))
         parts = self.matrix.data, table[self.matrix.indices], self.matrix.indptr
         matrix = scipy.sparse.csr_array(parts, (len(self), len(present)))
-        return torch.from_numpy(present), SparseRows(matrix)
+        return from_host(present), SparseRows(matrix)
 
     def clamp(self, min: int | None = None, max: int | None = None) -> SparseRows:
         """Limit the nonzeros from one side, which must be zero."""
-        return self.mapped(lambda values: values.clamp(min, max))
+        return self.mapped(lambda values: np.clip(values, min, max))
 
     def square(self) -> SparseRows:
         """Square every number."""
-        return self.mapped(Tensor.square)
+        return self.mapped(np.square)
 
     def abs(self) -> SparseRows:
         """Take every number without its sign."""
-        return self.mapped(Tensor.abs)
+        return self.mapped(np.abs)
 
-    def mapped(self, function: Callable[[Tensor], Tensor]) -> SparseRows:
+    def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> SparseRows:
         """Apply a function that leaves zero at zero."""
-        values = function(torch.from_numpy(self.matrix.data)).numpy()
-        parts = values, self.matrix.indices, self.matrix.indptr
+        parts = function(self.matrix.data), self.matrix.indices, self.matrix.indptr
         return SparseRows(scipy.sparse.csr_array(parts, self.matrix.shape))
 
     def meeting(self, feature: Tensor, neuron: Tensor) -> Meeting:
@@ -147,13 +148,13 @@ class Meeting:
     def __init__(self, rows: SparseRows, feature: Tensor, neuron: Tensor) -> None:
         order = feature.argsort(stable=True)
         weights_of = torch.bincount(feature, minlength=rows.shape[1])
-        entries = torch.from_numpy(rows.matrix.indices).long()
+        entries = from_host(rows.matrix.indices).long()
         counts = weights_of[entries]
         entry = torch.arange(entries.numel()).repeat_interleave(counts)
         first = (weights_of.cumsum(0) - weights_of)[entries] - counts.cumsum(0) + counts
         self.held = order[first[entry] + torch.arange(entry.numel())]
         self.row = rows.rows_of_entries[entry]
-        self.value = torch.from_numpy(rows.matrix.data)[entry]
+        self.value = from_host(rows.matrix.data)[entry]
         self.neuron = neuron[self.held]
         self.rows = len(rows)
 

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.errors import ParameterError
 from thresher.linear.budget import StreamingTop
 from thresher.linear.sketch import CountSketch
@@ -266,5 +267,7 @@ def _empty(taken: Tensor, count: int) -> tuple[int, ...]:
 
 def _draw(neuron: int, count: int, size: int, dtype: torch.dtype) -> Tensor:
     """Draw what a neuron is lent: uniform in +-1/sqrt(size of its matrix), by the neuron's number."""
-    draws = torch.rand(count, generator=torch.Generator().manual_seed(neuron), dtype=torch.float64)
+    # Drawn on the host, the same on every device.
+    random = torch.Generator().manual_seed(neuron)
+    draws = from_host(to_host(torch.rand(count, generator=random, dtype=torch.float64, device="cpu")))
     return ((2 * draws - 1) / size**0.5).to(dtype)

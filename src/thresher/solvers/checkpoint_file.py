@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_safetensors
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.errors import CheckpointError, ParameterError
 from thresher.linear.vector import SparseVector
 from thresher.solvers.journal import State
@@ -138,7 +139,7 @@ def _plain(state: State, arrays: list[np.ndarray]) -> Any:
 
 
 def _aside(tensor: Tensor, arrays: list[np.ndarray]) -> int:
-    arrays.append(tensor.detach().cpu().contiguous().numpy())
+    arrays.append(to_host(tensor.detach().contiguous()))
     return len(arrays) - 1
 
 
@@ -157,7 +158,7 @@ def _stateful(plain: Any, named: dict[str, np.ndarray]) -> State:
 
 def _tensor(number: Any, named: dict[str, np.ndarray]) -> Tensor:
     # A copy of its own is aligned as torch aligns memory, which the last bits of products may depend on.
-    return torch.from_numpy(named[str(number)]).clone()
+    return from_host(named[str(number)]).clone()
 
 
 def _vector(indices: Tensor, values: Tensor, size: Any) -> SparseVector:

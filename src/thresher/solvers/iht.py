@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from thresher.device import from_host
 from thresher.errors import DataError, ParameterError
 from thresher.linear.budget import Schedule, check_budget, constant, keep_largest
 from thresher.linear.operator import Operator
@@ -314,7 +315,7 @@ def iht(
             "on_support, such as MatrixOperator(matrix) of a matrix at hand."
         )
     budget = check_budget(budget, operator.size)
-    measured = torch.from_numpy(_numbers(y)).to(operator.dtype)
+    measured = from_host(_numbers(y)).to(operator.dtype)
     if measured.shape != (operator.rows,):
         raise DataError(
             f"y has shape {tuple(measured.shape)}, but this operator makes {operator.rows} measurements. "

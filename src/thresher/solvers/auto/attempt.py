@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import equations, moves
@@ -129,7 +130,7 @@ class Search:
         return weights, signs
 
     def _noise(self, *shape: int) -> Tensor:
-        return torch.from_numpy(self.random.standard_normal(shape)).to(self.form.data.dtype)
+        return from_host(self.random.standard_normal(shape)).to(self.form.data.dtype)
 
     def trained(
         self,

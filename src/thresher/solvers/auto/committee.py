@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
@@ -242,8 +243,11 @@ def _drawn(
         feature = pool.expand(neurons, fan)
     else:
         drawn = [random.choice(pool.numel(), fan, replace=False) for _ in range(neurons)]
-        feature = pool[torch.from_numpy(np.sort(np.stack(drawn)))]
-    normal = lambda *shape: torch.from_numpy(random.standard_normal(shape))  # noqa: E731
+        feature = pool[from_host(np.sort(np.stack(drawn)))]
+
+    def normal(*shape: int) -> Tensor:
+        return from_host(random.standard_normal(shape))
+
     neuron = torch.arange(neurons)
     places = [layout.position(0, neuron[:, None], feature).view(-1)]
     values = [normal(neurons * fan) / max(1, fan) ** 0.5]
@@ -254,7 +258,7 @@ def _drawn(
         places.append(layout.position(1, of + output, neuron))
         values.append(normal(neurons) * side[output] / each**0.5)
     if layout.bias:
-        row = torch.from_numpy(random.integers(0, objective.data.rows, neurons))
+        row = from_host(random.integers(0, objective.data.rows, neurons))
         towards = (values[0].view(neurons, fan) * _at(objective, row, feature)).sum(1)
         places += [layout.biases(0, neuron), layout.output_biases]
         values += [-tuning.kinks * towards, best_constant(objective).repeat(members)]
@@ -269,5 +273,5 @@ def _drawn(
 def _at(objective: Relu, rows: Tensor, feature: Tensor) -> Tensor:  # (neurons, fan)
     """Read some inputs of a row for each neuron."""
     used, place = rows.unique(return_inverse=True)
-    X = objective.data.read(used.numpy())
+    X = objective.data.read(to_host(used))
     return X[place[:, None], feature].double()

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.newton import Fit
@@ -224,6 +225,6 @@ def _at_most(objective: Relu, rows: np.ndarray, most: int, seed: int) -> Relu:
 
 def _places(objective: Relu, seed: int) -> np.ndarray:  # (rows,), between 0 and 1
     """Place every row by what it holds, so that equal rows stay together and a weight equals repeats."""
-    direction = torch.from_numpy(np.random.default_rng([seed, 5]).standard_normal(objective.data.columns))
+    direction = from_host(np.random.default_rng([seed, 5]).standard_normal(objective.data.columns))
     places = [batch.X.double() @ direction for batch in objective.data.chunks(1)]
-    return np.mod(1000 * torch.cat(places).numpy(), 1)
+    return np.mod(1000 * to_host(torch.cat(places)), 1)

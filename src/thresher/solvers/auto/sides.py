@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
@@ -107,8 +108,8 @@ def to_relu(
 
 def choose_sides(form: AbsoluteForm, tolerance: float, tuning: SidesTuning) -> tuple[Tensor, Tensor, Tensor]:
     """Give the side of every neuron, the linear part that then remains, and the folds, all in float64."""
-    pull = (form.weights[:, : form.inputs].double() * form.signs.double()[:, None]).T.numpy()
-    linear, folds = form.linear.double().numpy(), form.folds.double().numpy()
+    pull = to_host((form.weights[:, : form.inputs].double() * form.signs.double()[:, None]).T)
+    linear, folds = to_host(form.linear.double()), to_host(form.folds.double())
     folds = np.where(np.abs(folds) <= tolerance, 0.0, folds)
     side = _by_least_squares(pull, linear, folds, tuning)
     while (side == 0).any():
@@ -117,7 +118,7 @@ def choose_sides(form: AbsoluteForm, tolerance: float, tuning: SidesTuning) -> t
             heaviest = undecided[np.argmax(np.abs(pull[:, undecided]).sum(0))]
             agrees = pull[:, heaviest] @ (linear - pull @ side) >= 0
             side[heaviest] = 1.0 if agrees else -1.0
-    return torch.from_numpy(side), torch.from_numpy(linear - pull @ side), torch.from_numpy(folds)
+    return from_host(side), from_host(linear - pull @ side), from_host(folds)
 
 
 def _by_least_squares(

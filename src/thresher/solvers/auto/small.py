@@ -15,6 +15,7 @@ from itertools import zip_longest
 
 import torch
 
+from thresher.device import from_host
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned, some_rows
@@ -196,7 +197,7 @@ class Small:
     def _trained(self) -> Iterator[Progress]:
         """Train the committee."""
         tuning, rows = self.tuning.committee, self.objective.data.rows
-        blind = torch.full((rows,), -1) if self.fold is None else torch.from_numpy(self.fold)
+        blind = torch.full((rows,), -1) if self.fold is None else from_host(self.fold)
         committee = Committee.drawn(self.rounded, self.budget, blind, self.seed, tuning)
         for trained, passes in committee.trained(self.limit, self.seed, tuning):
             # The search that follows has passes of its own.
@@ -212,7 +213,7 @@ class Small:
         assert self.committee is not None
         rows = torch.ones(self.objective.data.rows, dtype=torch.bool)
         if self.fold is not None:
-            rows = torch.from_numpy(self.fold < folds)
+            rows = from_host(self.fold < folds)
         return self.committee.score(rows)
 
     def _taught(self, held: float) -> Iterator[Candidate]:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.loss import Loss
@@ -155,6 +156,6 @@ def _expected(part: Relu, fit: Fit, fold: np.ndarray, tuning: Tuning) -> Tensor:
         out = np.flatnonzero(fold == number)
         rest = used.part.on(data.take(np.flatnonzero(fold != number)))
         again = refit(rest, Fit(point, rest.value(point)), tuning.student.refits, tuning.newton)
-        unseen[torch.from_numpy(out)] = used.part.on(data.take(out)).row_values(again.point).double()
+        unseen[from_host(out)] = used.part.on(data.take(out)).row_values(again.point).double()
     left = 1 - min(tuning.student.crammed, fit.nonzeros / data.amount)
     return seen + tuning.student.cost / left * (unseen - seen)

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from thresher.device import from_host, to_host
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Batch
 from thresher.objective.layout import Layout, spread_evenly
@@ -57,7 +58,7 @@ def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
 def _usable(objective: Relu) -> np.ndarray:
     """Give the places of a neuron of the first layer whose input is not always zero."""
     (seen,) = objective.data.total(lambda batch: (batch.X.abs().T @ torch.ones_like(batch.share),))
-    places = torch.nonzero(seen).flatten().numpy()
+    places = to_host(torch.nonzero(seen).flatten())
     return np.append(places, len(seen)) if objective.layout.bias else places
 
 
@@ -122,25 +123,25 @@ def _kinked(
     """Draw neurons that each read a few inputs, more often those that tell much."""
     layout = objective.layout
     _, hidden, outputs = layout.widths
-    usable = torch.nonzero(scores > 0).flatten().numpy()
+    usable = to_host(torch.nonzero(scores > 0).flatten())
     if len(usable) == 0:
         return []
     fan = min(len(usable), tuning.fan)
     each = fan + int(layout.bias) + (0 if layout.fused else outputs)
     neurons = int(min(hidden, max(2, count // each)))
-    chance = np.sqrt(scores[usable].numpy()) + tuning.chance * float(scores.sqrt().mean())
+    chance = np.sqrt(to_host(scores)[usable]) + tuning.chance * float(scores.sqrt().mean())
     chance = chance / chance.sum()
     drawn = np.stack([random.choice(len(usable), fan, replace=False, p=chance) for _ in range(neurons)])
-    feature = torch.from_numpy(usable[drawn])
-    weights = torch.from_numpy(random.standard_normal((neurons, fan))) / (fan * neurons) ** 0.5
+    feature = from_host(usable[drawn])
+    weights = from_host(random.standard_normal((neurons, fan))) / (fan * neurons) ** 0.5
     # Kinks pass through points of the size of the data; which rows there are makes no difference.
-    through = torch.from_numpy(random.standard_normal((neurons, fan)))
+    through = from_host(random.standard_normal((neurons, fan)))
     neuron = torch.arange(neurons)
     parts = [(layout.position(0, neuron[:, None], feature).view(-1), weights.view(-1))]
     if layout.bias:
         parts.append((layout.biases(0, neuron), -(through * weights).sum(1)))
     if not layout.fused:
-        outer = torch.from_numpy(random.standard_normal((outputs, neurons))) * orientation(objective)[:, None]
+        outer = from_host(random.standard_normal((outputs, neurons))) * orientation(objective)[:, None]
         places = layout.position(1, torch.arange(outputs)[:, None], neuron)
         parts.append((places.view(-1), outer.view(-1)))
     if layout.direct:
@@ -190,9 +191,7 @@ def _drawn(
     fan = np.bincount(neuron, minlength=layout.shapes[block][0])[neuron]
     values = random.standard_normal(len(neuron)) * np.sqrt(2 / np.maximum(1, fan))
     values[feature == layout.inputs[block]] = 0
-    return layout.position(block, torch.from_numpy(neuron), torch.from_numpy(feature)), torch.from_numpy(
-        values
-    )
+    return layout.position(block, from_host(neuron), from_host(feature)), from_host(values)
 
 
 def distinct(random: np.random.Generator, size: int, count: int) -> np.ndarray:
