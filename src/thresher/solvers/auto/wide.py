@@ -163,7 +163,7 @@ def _telling(
     objective: Relu, usable: np.ndarray, count: int, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw places of the first layer, the likelier the more an input tells by itself."""
-    scores = relevance(objective).numpy()
+    scores = to_host(relevance(objective))
     scores = np.append(scores, scores.mean())[usable]
     neuron = random.integers(0, objective.layout.shapes[0][0], count)
     feature = random.choice(len(usable), count, p=scores / scores.sum())
