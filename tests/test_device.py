@@ -13,10 +13,11 @@ import scipy.sparse
 import torch
 from elsewhere import ELSEWHERE, Traffic
 
-from thresher import SparseMLPClassifier, SparseMLPRegressor
+from thresher import SparseMLPClassifier, SparseMLPRegressor, iht
 from thresher.data.planted import planted
 from thresher.device import devices, from_host, to_host, usable, using
 from thresher.errors import ParameterError
+from thresher.linear.gaussian import GaussianOperator
 from thresher.solvers.auto import Tuning
 from thresher.solvers.auto.tuning import JudgeTuning
 from thresher.solvers.iht import IHT
@@ -118,6 +119,17 @@ def test_what_a_step_sends_to_the_host_does_not_grow_with_the_rows(name: str) ->
         arrays = sum(crossing.numbers for crossing in traffic.back)
         sent.append((arrays + sum(traffic.read)) / model.n_iter_)
     assert max(sent) < 1.5 * min(sent)
+
+
+def test_measurements_and_operators_may_be_on_the_device() -> None:
+    found = []
+    for device in ("cpu", ELSEWHERE):
+        with Traffic(), using(device):
+            operator = GaussianOperator(rows=40, size=80, dtype=torch.float64)
+            solution = iht(operator, operator.columns(slice(3, 5)).sum(1), budget=2)
+            found.append((to_host(solution.w.indices), to_host(solution.w.values)))
+    assert found[0][0].tolist() == [3, 4]
+    assert all(np.array_equal(one, two) for one, two in zip(*found, strict=True))
 
 
 def test_a_checkpoint_is_of_the_host_and_resumed_on_the_device(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from thresher.device import from_host
+from thresher.device import from_host, to_host
 from thresher.errors import DataError, ParameterError
 from thresher.linear.budget import Schedule, check_budget, constant, keep_largest
 from thresher.linear.operator import Operator
@@ -336,6 +337,6 @@ def iht(
 
 def _numbers(y: Any) -> np.ndarray:
     try:
-        return np.array(np.asarray(y), dtype=np.float64)
+        return np.array(to_host(y) if isinstance(y, Tensor) else np.asarray(y), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"y holds something that is not a number: {error}. Give real numbers.") from error
