@@ -157,6 +157,7 @@ def train(
         Called with each record; a true answer stops the run.
     """
     solver = solver_of(settings, outputs)
+    refuse_if_too_large((rows.X.shape[1], *settings.hidden, outputs), settings.budget)
     whole = layout_of(rows.X.shape[1], outputs, settings, solver)
     refuse_network(solver, whole.widths)
     budget = check_budget(settings.budget, whole.size)
@@ -170,7 +171,7 @@ def train(
         give_back()
     layout = layout_of(rows.X.shape[1], outputs, settings, solver)
     widths = layout.widths
-    refuse_if_too_large(widths, budget, settings.memory_limit)
+    _refuse_too_wide(widths[0], settings.memory_limit)
     work = rows.count * widths[0] * widths[1]
     dtype = precision(settings, work)
     rows.ranks.together(lambda: _refuse_overflows(rows, settings, dtype))
@@ -416,9 +417,10 @@ def _judge(objective: Relu, held_out: Rows, units: Units) -> Callable[[Iterate],
     return lambda iterate: rows.value(_point(iterate.w, iterate.signs, objective).to(dtype))
 
 
-def refuse_if_too_large(widths: tuple[int, ...], budget: int, memory_limit: int) -> None:
+def refuse_if_too_large(widths: tuple[int, ...], budget: int) -> None:
     """Refuse sizes that cannot fit into this machine's memory, before anything is allocated."""
-    needed = 48 * sum(widths[1:]) + 64 * budget
+    weights = sum((one + 1) * two for one, two in pairwise(widths))
+    needed = 48 * sum(widths[1:]) + 64 * min(budget, weights)
     between = [one * two for one, two in pairwise(widths[1:])]
     # A gradient between hidden layers is looked at whole, a block at a time.
     needed = max(needed, 4 * max(between))
@@ -429,10 +431,14 @@ def refuse_if_too_large(widths: tuple[int, ...], budget: int, memory_limit: int)
             f"hidden={hidden} and budget={budget:,} need at least {needed:,} bytes, but this machine "
             f"has {present:,}. Use a smaller hidden or budget."
         )
-    each = 8 * (widths[0] + 1)
+
+
+def _refuse_too_wide(inputs: int, memory_limit: int) -> None:
+    """Refuse inputs of which one neuron's gradient exceeds the memory limit."""
+    each = 8 * (inputs + 1)
     if each > memory_limit:
         raise MemoryLimitError(
-            f"memory_limit={memory_limit:,} bytes, but one neuron with {widths[0]:,} inputs needs {each:,} "
+            f"memory_limit={memory_limit:,} bytes, but one neuron with {inputs:,} inputs needs {each:,} "
             "bytes of working memory. Raise memory_limit."
         )
 

@@ -308,7 +308,11 @@ class CrossEntropy(Loss):
 def refuse_misshapen(loss: Loss, y: Tensor, outputs: int) -> None:  # y: (rows, targets)
     """Refuse a loss whose parts do not have the shapes that are asked of them, naming the part."""
     rows = len(y)
-    output, share = torch.zeros(rows, outputs, dtype=torch.float64), torch.full((rows,), 1 / max(1, rows))
+    dtype = y.dtype if y.is_floating_point() else torch.float64
+    output, share = (
+        torch.zeros(rows, outputs, dtype=dtype),
+        torch.full((rows,), 1 / max(1, rows), dtype=dtype),
+    )
     asked: list[tuple[str, Callable[[], Any], tuple[int, ...]]] = [
         ("value", lambda: loss.value(output, y), (rows,)),
         ("slope", lambda: loss.slope(output, y), (rows, outputs)),
