@@ -23,7 +23,8 @@ from thresher.linear.gaussian import GaussianOperator
 from thresher.linear.matrix import MatrixOperator, UnitColumns
 from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
-from thresher.objective.data import Columns, Data, standard_columns
+from thresher.objective.columns import Columns, standard_columns
+from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
 from thresher.objective.gates import (
     DenseRandom,

@@ -11,7 +11,8 @@ from thresher.errors import DataError
 from thresher.estimators.units import Units, from_network, to_layers
 from thresher.linear.vector import SparseVector
 from thresher.network import Network
-from thresher.objective.data import Columns, Data
+from thresher.objective.columns import Columns
+from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu

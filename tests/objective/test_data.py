@@ -10,7 +10,9 @@ import scipy.sparse
 import torch
 from problems import INPUTS, ROWS, seen, standard
 
-from thresher.objective.data import CHUNK_NUMBERS, LOOKED_AT, Data, standard_columns
+from thresher.objective.columns import LOOKED_AT, standard_columns
+from thresher.objective.data import Data
+from thresher.objective.pages import CHUNK_NUMBERS
 
 any_form = pytest.mark.parametrize("name", INPUTS)
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.block import Block
-from thresher.objective.data import Data, standard_columns
+from thresher.objective.columns import standard_columns
+from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.objective.relu import Relu

@@ -16,7 +16,8 @@ from problems import Watch, normal
 from thresher.errors import ParameterError
 from thresher.linear.sketch import CountSketch
 from thresher.linear.vector import SparseVector
-from thresher.objective.data import Columns, Data
+from thresher.objective.columns import Columns
+from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Loss, SquaredError
 from thresher.objective.relu import Relu

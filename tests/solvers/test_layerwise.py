@@ -15,7 +15,8 @@ from torch import Tensor
 from thresher.errors import ParameterError
 from thresher.linear.vector import SparseVector
 from thresher.objective import data as data_module
-from thresher.objective.data import Columns, Data
+from thresher.objective.columns import Columns
+from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Loss, SquaredError
 from thresher.objective.relu import Relu

@@ -17,7 +17,8 @@ from thresher.device import using
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
 from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.predicting import Predictor
-from thresher.estimators.train import LARGEST, Rows, Settings, Trained, solver_of, train
+from thresher.estimators.refusals import LARGEST
+from thresher.estimators.train import Rows, Settings, Trained, solver_of, train
 from thresher.network import Network
 from thresher.objective.loss import Loss
 from thresher.objective.ranks import Alone

@@ -14,7 +14,7 @@ from thresher.errors import DataError
 from thresher.linear.vector import SparseVector
 from thresher.network import Layer, Network
 from thresher.network.layer import Weights, rows_of
-from thresher.objective.data import Columns
+from thresher.objective.columns import Columns
 from thresher.objective.layout import Layout
 from thresher.objective.running import Point
 

@@ -12,9 +12,10 @@ from thresher.errors import MemoryLimitError, ParameterError
 from thresher.linear.operator import Blocks, Operator, Slope
 from thresher.linear.vector import SparseVector
 from thresher.objective.block import Block
-from thresher.objective.data import Data, pages
+from thresher.objective.data import Data
 from thresher.objective.gates import Generators, SparseGenerators, follow
 from thresher.objective.layout import Layout
+from thresher.objective.pages import pages
 from thresher.objective.restricted import GatedRestricted, Scratch
 from thresher.objective.sparse import add_outer, affine
 

@@ -12,9 +12,10 @@ from torch import Tensor
 from thresher.linear.budget import StreamingTop
 from thresher.linear.vector import SparseVector
 from thresher.objective.block import Fed
-from thresher.objective.data import Batch, Data, zeros
+from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss
+from thresher.objective.pages import zeros
 from thresher.objective.running import Point, Running
 from thresher.objective.sparse import SparseRows, places_among
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from thresher.linear.vector import SparseVector
-from thresher.objective.data import COMMON, Batch
+from thresher.objective.columns import COMMON
+from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 
