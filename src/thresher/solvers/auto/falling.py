@@ -33,6 +33,8 @@ NEVER = 1e-30
 # Numbers that a gradient takes for each row: of every input, what was read and the columns in use; of every
 # neuron, what products through nonzeros give, its output and its delta.
 PER_INPUT, PER_NEURON = 2, 3
+# And of sparse rows, each time that a nonzero meets a weight: its place, its number, their product.
+PER_MEETING = 15
 # Bytes that a weight takes in training: its place, several times over, its value, Adam's moments, and what an
 # exchange makes of these.
 WEIGHT_BYTES = 200
@@ -195,6 +197,8 @@ class Falling:
         """Rows whose gradient fits into half of the memory limit."""
         data = self.objective.data
         numbers = PER_INPUT * data.row_numbers + PER_NEURON * sum(self.objective.layout.widths[1:])
+        if data.sparse:
+            numbers += PER_MEETING * data.row_numbers * self.most // data.columns
         return self.objective.memory_limit // (2 * data.dtype.itemsize * numbers)
 
 
