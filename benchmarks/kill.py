@@ -24,6 +24,7 @@ import numpy as np
 import scipy.sparse
 
 from thresher import SparseMLPClassifier
+from thresher.data import open_rows
 
 ROWS, COLUMNS, CLASSES = 3_000, 100, 4
 
@@ -62,10 +63,21 @@ def memory_map(X: np.ndarray) -> np.ndarray:
         return found
 
 
+def on_disk(X: np.ndarray) -> Any:
+    """Write rows to a folder of shards, which is gone with the process, and open it."""
+    SHARDS.append(tempfile.TemporaryDirectory())
+    for number, part in enumerate(np.array_split(X.astype(np.float64), 5)):
+        np.save(Path(SHARDS[-1].name, f"{number}.npy"), part)
+    return open_rows(SHARDS[-1].name)
+
+
+# Folders that last as long as the process.
+SHARDS: list[tempfile.TemporaryDirectory[str]] = []
 KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "array": lambda X: X.astype(np.float64),
     "integers": lambda X: X.astype(np.int16),
     "map": memory_map,
+    "disk": on_disk,
     "sparse": lambda X: scipy.sparse.csr_array(X.astype(np.float32)),
 }
 
