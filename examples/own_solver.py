@@ -17,7 +17,8 @@ from thresher.solvers.auto.newton import measured, refit, shrink
 from thresher.solvers.auto.recovery_tuning import NewtonTuning
 from thresher.solvers.auto.tuning import WideTuning
 from thresher.solvers.auto.wide import random_start
-from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start, Status
+from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start
+from thresher.solvers.status import Status
 
 
 @dataclass(frozen=True)

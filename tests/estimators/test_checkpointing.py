@@ -30,7 +30,8 @@ from thresher.solvers.checkpoint import Checkpoint
 from thresher.solvers.checkpoint_file import from_file
 from thresher.solvers.iht import IHT
 from thresher.solvers.journal import State
-from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start, Status
+from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start
+from thresher.solvers.status import Status
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 

@@ -17,7 +17,8 @@ from thresher.solvers.auto import Auto, Tuning
 from thresher.solvers.auto.tuning import GrowTuning, JudgeTuning
 from thresher.solvers.iht import IHT
 from thresher.solvers.layerwise import Layerwise
-from thresher.solvers.loop import FINISHED, Iterate, Needs
+from thresher.solvers.loop import Iterate, Needs
+from thresher.solvers.status import FINISHED
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 4))

@@ -12,7 +12,8 @@ import torch
 from thresher.linear.matrix import MatrixOperator
 from thresher.linear.vector import SparseVector
 from thresher.objective.linear import Linear
-from thresher.solvers.loop import SETTLED, Iterate, Needs, Record, Solution, Start, Status, run
+from thresher.solvers.loop import Iterate, Needs, Record, Solution, Start, run
+from thresher.solvers.status import SETTLED, Status
 
 SIZE = 6
 

@@ -24,7 +24,8 @@ from thresher.objective.loss import Loss
 from thresher.objective.ranks import Alone
 from thresher.progress import Progress
 from thresher.solvers.auto import Auto
-from thresher.solvers.loop import INTERRUPTED, Record, Status
+from thresher.solvers.loop import Record
+from thresher.solvers.status import INTERRUPTED, Status
 
 # Parameters that each rank may have of its own, or that are compared in another way.
 OWN = ("_", "callback", "random_state", "verbose")

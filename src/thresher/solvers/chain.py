@@ -34,7 +34,8 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.objective.sparse import places_among
 from thresher.solvers.journal import State
-from thresher.solvers.loop import DIVERGED, OPTIONS, Iterate, Needs, Start, Status
+from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start
+from thresher.solvers.status import DIVERGED, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
 CROSS_ENTROPY, SQUARED, SQUARED_SMALL = 0.001, 0.005, 2.0

@@ -18,8 +18,9 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.gates import SparseGenerators
 from thresher.objective.linear import Evaluation, Linear
 from thresher.solvers.journal import State
-from thresher.solvers.loop import OPTIONS, SETTLED, Iterate, Needs, Record, Solution, Start, Status, run
+from thresher.solvers.loop import OPTIONS, Iterate, Needs, Record, Solution, Start, run
 from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
+from thresher.solvers.status import SETTLED, Status
 
 # What a step counts.
 COUNTS = ("step", "seen", "unchanged", "just_moved", "crossed")

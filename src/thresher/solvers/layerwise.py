@@ -25,7 +25,8 @@ from thresher.objective.relu import Relu
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import paper_iht
 from thresher.solvers.journal import State
-from thresher.solvers.loop import SPENT, Iterate, Needs, SavedSolver, Start, Status
+from thresher.solvers.loop import Iterate, Needs, SavedSolver, Start
+from thresher.solvers.status import SPENT, Status
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from thresher.solvers.auto.small import Small, finished
 from thresher.solvers.auto.subset import Subset, packed, subset_of
 from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import penalties
-from thresher.solvers.loop import FINISHED, RECOVERED, Iterate, Needs, Start, Status
+from thresher.solvers.loop import Iterate, Needs, Start
+from thresher.solvers.status import FINISHED, RECOVERED, Status
 
 
 @dataclass(frozen=True)
