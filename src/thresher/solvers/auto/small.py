@@ -138,11 +138,14 @@ class Small:
         exact = [one for one in found if one.score <= self._level]
         if exact:
             return min(exact, key=lambda one: (one.nonzeros, one.score))
-        errors, margin, folds = self.tuning.judge.errors, self.tuning.linear.margin, len(self.judges)
+        errors, margin = self.tuning.judge.errors, self.tuning.linear.margin
+        folds = {judge.fold for judge in self.judges}
         best = chosen(found, errors, margin)
         # What was scored on more folds than others is chosen there, then compared on the rows of all.
-        more = {one.way for one in found if one.fold >= folds}
-        rivals = [one for one in found if one.fold < folds and (one.key == best.key or one.way not in more)]
+        more = {one.way for one in found if one.fold not in folds}
+        rivals = [one for one in found if one.fold in folds and (one.key == best.key or one.way not in more)]
+        if not rivals:
+            return best
         rival = chosen(rivals, errors, margin)
         if not more or rival.key == best.key:
             return rival
