@@ -275,7 +275,7 @@ class LinearTuning:
     # error with few columns reads their moments alone, and gets there. Others would take seconds.
     fewest: int = 40
     steps: int = 2000
-    work: float = 2e6
+    work: float = 5e5
     tolerance: float = 1e-5
     curvature: float = 0.1
     # Which of the penalties on squares refits are under, counted from 0: the weakest for a squared error. A
