@@ -179,7 +179,9 @@ class Small:
             for candidates in zip_longest(*folds):
                 for judge, candidate in zip(judges, candidates, strict=True):
                     if candidate is not None:
-                        self.passes += judge.share * self.tuning.judge.pass_share
+                        # More folds than there are for all ways do not count as more passes.
+                        once = min(1.0, len(self.judges) / len(judges))
+                        self.passes += once * judge.share * self.tuning.judge.pass_share
                         for one in self._and_exact(judge, candidate):
                             self.tried.append(replace(one, place=(first + number, *one.place)))
                             yield self.tried[-1]
