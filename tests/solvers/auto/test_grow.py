@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from dense import CASES, NetworkCase
+from sklearn.datasets import load_digits
 
+from thresher.device import from_host
 from thresher.linear.vector import SparseVector
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
-from thresher.objective.loss import SquaredError
+from thresher.objective.loss import CrossEntropy, SquaredError
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.grow import grow
@@ -90,3 +92,20 @@ def test_a_neuron_is_grown_where_there_is_room_for_its_bias(away: float) -> None
         grown = grow(objective, nothing(objective), room, GROW)
         assert grown.nonzeros <= room
         assert bool(torch.isin(biases, grown.point.w.indices).any()) == (room == 2 and away > 0)
+
+
+def test_growing_gives_the_same_bits_whatever_memory_held_before() -> None:
+    X, y = load_digits(n_class=10, return_X_y=True)
+    layout = Layout((64, 4, 10))
+    data = Data(X[:400], torch.from_numpy(y[:400, None]), dtype=torch.float64)
+    objective = Relu(data, layout, CrossEntropy(10), alpha=0.01)
+    start = grow(objective, nothing(objective), 30, GROW)
+    kept = []
+    draw = np.random.default_rng(0)
+    for _ in range(6):
+        # A factorisation that reads memory before it writes there reads these.
+        junk = [from_host(draw.integers(0, 2, 10, dtype=np.int32)).clone() for _ in range(5000)]
+        del junk
+        grown = grow(objective, start, 30, GROW)
+        kept.append((grown.point.w.indices.tolist(), grown.point.w.values.tolist()))
+    assert all(one == kept[0] for one in kept)

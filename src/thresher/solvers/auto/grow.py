@@ -179,7 +179,9 @@ class _View:
         """Give Newton's equations for candidates with what is held refitted along: a matrix and a vector."""
         A = self._weighed(self.running.jacobian(self.run))
         # The slope in the same units: root' u = slope has a solution in the range that columns live in.
-        u = torch.linalg.lstsq(self.root.transpose(1, 2), self.slope[:, :, None]).solution[:, :, 0]
+        # Of torch's drivers the default one reads memory that nobody has written: its last digit varies.
+        root, slope = self.root.transpose(1, 2), self.slope[:, :, None]
+        u = torch.linalg.lstsq(root, slope, driver="gelsd").solution[:, :, 0]
         u = (u * self.batch.share.sqrt()[:, None]).reshape(-1)
         H = A.T @ A
         penalty = self.objective.alpha * self.objective.penalised(self.point.w.indices)
