@@ -579,3 +579,14 @@ def test_an_operator_whose_shapes_do_not_fit_is_refused_naming_the_method(method
 def test_what_is_no_operator_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"operator=ndarray.*MatrixOperator"):
         iht(np.eye(3), np.ones(3), budget=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-16])
+def test_a_support_fitted_to_the_last_digit_is_left_where_places_outside_can_gain(share: float) -> None:
+    # The column held is orthogonal to the one that tells more: its own gradient is zero, or rounding.
+    y = torch.tensor([1.0, 2.0, 0.0, 0.0], dtype=torch.float64)
+    objective = Linear(MatrixOperator(torch.eye(4, dtype=torch.float64)), y)
+    held = SparseVector(torch.tensor([0]), torch.tensor([1.0 + share], dtype=torch.float64), 4)
+    found = run(IHT(), objective, 1, start=Start(held), max_iter=3).w
+    assert found.indices.tolist() == [1]
+    torch.testing.assert_close(found.values, y[1:2])

@@ -24,6 +24,8 @@ from thresher.solvers.status import SETTLED, Status
 
 # What a step counts.
 COUNTS = ("step", "seen", "unchanged", "just_moved", "crossed")
+# A gradient on the support that is this many units of rounding of the largest ones, or less, is rounding.
+ROUNDING = 100.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class IHT:
         A fixed step size; the normalised one by default.
     first_step : float, optional
         The step size at w = 0, where the normalised one is 0/0. By default the gradient's largest entries
-        take the part of S; the paper takes 1e-14, which only selects a support.
+        take the part of S, as they do wherever nothing is left to gain on S; the paper takes 1e-14, which only
+        selects a support.
     refinement : Refinement, optional
         What to do on the support after each thresholding.
     schedule : Schedule, optional
@@ -163,9 +166,12 @@ class IHT:
             return self.step_size * objective.amount
         if w.nonzeros == 0 and self.first_step is not None:
             return self.first_step * objective.amount
-        support = w.indices if w.nonzeros else at.gradient.indices
-        gradient = at.gradient.at(support)
-        length = float(gradient.double().square().sum())
+        support, gradient, length = at.gradient.indices, at.gradient.values, _squared(at.gradient.values)
+        own = at.gradient.at(w.indices)
+        # Where the support has been fitted to the last digit, a quotient of what is left would be one of rounding
+        # errors: only places outside can still gain.
+        if _squared(own) > (ROUNDING * torch.finfo(own.dtype).eps) ** 2 * length:
+            support, gradient, length = w.indices, own, _squared(own)
         bend = objective.restricted(support).bend(gradient, at.output)
         return length / bend if bend > 0 else 0.0
 
@@ -230,6 +236,10 @@ class _Carry:
             crossed=not changed and (self.crossed or self.just_moved),
             just_moved=False,
         )
+
+
+def _squared(values: Tensor) -> float:
+    return float(values.double().square().sum())
 
 
 def paper_iht(
