@@ -42,8 +42,8 @@ class IHT:
         A fixed step size; the normalised one by default.
     first_step : float, optional
         The step size at w = 0, where the normalised one is 0/0. By default the gradient's largest entries
-        take the part of S, as they do wherever nothing is left to gain on S; the paper takes 1e-14, which only
-        selects a support.
+        take the part of S, as they do wherever nothing is left to gain on S; the paper takes 1e-14, which
+        only selects a support.
     refinement : Refinement, optional
         What to do on the support after each thresholding.
     schedule : Schedule, optional
@@ -168,8 +168,8 @@ class IHT:
             return self.first_step * objective.amount
         support, gradient, length = at.gradient.indices, at.gradient.values, _squared(at.gradient.values)
         own = at.gradient.at(w.indices)
-        # Where the support has been fitted to the last digit, a quotient of what is left would be one of rounding
-        # errors: only places outside can still gain.
+        # Where the support has been fitted to the last digit, a quotient of what is left would be one of
+        # rounding errors: only places outside can still gain.
         if _squared(own) > (ROUNDING * torch.finfo(own.dtype).eps) ** 2 * length:
             support, gradient, length = w.indices, own, _squared(own)
         bend = objective.restricted(support).bend(gradient, at.output)
