@@ -212,3 +212,20 @@ def test_vectors_with_other_positions_have_another_support() -> None:
     assert not SparseVector.from_dense(one).same_support(SparseVector.from_dense(other))
     assert not SparseVector.from_dense(one).same_support(SparseVector.zeros(3))
     assert SparseVector.zeros(3).same_support(SparseVector.from_dense(torch.zeros(3)))
+
+
+def test_the_rounding_of_sums_does_not_choose_among_entries_that_are_equal():
+    """Doubles that agree in the digits of single precision go by position, in memory and in a stream."""
+    random = np.random.default_rng(0)
+    entries = torch.from_numpy(random.choice([1.0, 2.0, 3.0], 200)).double()
+    for seed in range(5):
+        noise = torch.from_numpy(np.random.default_rng(seed).standard_normal(200)) * 1e-12
+        rounded = entries * (1 + noise)
+        # No multiple of a single number's last digit lies within the noise.
+        rounded *= 1 + 2.0**-25
+        kept = keep_largest(rounded, 50).indices
+        assert kept.equal(keep_largest(entries, 50).indices)
+        top = StreamingTop(50, 200)
+        for start in random.permutation(20) * 10:
+            top.offer(int(start), rounded[start : start + 10])
+        assert top.result().indices.equal(kept)

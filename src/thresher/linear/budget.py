@@ -12,6 +12,8 @@ from thresher.linear.vector import SparseVector
 
 # Entries that a stream looks at together.
 SLICE = 2**16
+# The digits of a double that are compared: those of a single. What is left differs by the order of a sum.
+COMPARED = ~(2**29 - 1)
 
 Schedule = Callable[[int], int]
 """The budget at each step, counted from 0."""
@@ -21,7 +23,9 @@ def keep_largest(vector: Tensor | SparseVector, budget: int) -> SparseVector:
     """Keep the `budget` entries of largest magnitude and set the rest to zero: H_s of the paper.
 
     Exactly `budget` entries stay, unless fewer are nonzero. Of entries with equal magnitude the one with the
-    lower index stays, so the result never depends on the machine or on the order of a sort.
+    lower index stays, and doubles that agree in the digits of single precision count as equal, so the result
+    depends neither on the order of a sort nor on the rounding of sums: neurons with the same gates have the
+    same gradients, and rows that are added up in another order must not choose among them.
 
     Parameters
     ----------
@@ -60,12 +64,21 @@ def largest(magnitude: Tensor, budget: int) -> Tensor:
         return torch.arange(magnitude.numel())
     if budget <= 0:
         return torch.zeros(0, dtype=torch.int64)
+    magnitude = _compared(magnitude)
     # topk leaves open which of several equal entries it returns; its smallest value is unique.
     threshold = torch.topk(magnitude, budget, sorted=False).values.min()
     kept = magnitude > threshold
     ties = (magnitude == threshold).nonzero().flatten()
     kept[ties[: budget - int(kept.sum())]] = True
     return kept.nonzero().flatten()
+
+
+def _compared(magnitude: Tensor, out: Tensor | None = None) -> Tensor:
+    """Cut doubles down to the digits that are compared."""
+    if magnitude.dtype is not torch.float64:
+        return magnitude
+    memory = None if out is None else out.view(torch.int64)
+    return torch.bitwise_and(magnitude.view(torch.int64), COMPARED, out=memory).view(torch.float64)
 
 
 class StreamingTop:
@@ -116,7 +129,7 @@ class StreamingTop:
 
     def _candidates(self, block: Tensor, magnitude: Tensor, candidate: Tensor) -> Tensor:
         """Give the places of entries that may be among the largest."""
-        torch.abs(block, out=magnitude)
+        _compared(torch.abs(block, out=magnitude), out=magnitude)
         # What is below the s-th largest so far cannot return; an equal one may still win by its index.
         compare = torch.ge if self._floor > 0 else torch.gt
         places = compare(magnitude, self._floor, out=candidate).nonzero().flatten()
@@ -148,7 +161,7 @@ class StreamingTop:
         top = keep_largest(SparseVector(indices[order], values[order], self.size), self.budget)
         self._indices, self._values, self._held = [top.indices], [top.values], top.nonzeros
         if top.nonzeros == self.budget:
-            self._floor = float(top.values.abs().min())
+            self._floor = float(_compared(top.values.abs()).min())
 
 
 def check_budget(budget: object, size: int | None = None) -> int:
