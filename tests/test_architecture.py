@@ -18,7 +18,7 @@ PACKAGE = SOURCE / "thresher"
 # The flow of data, first to last. A part may import its own layer and those before it, never a later one. A
 # module of a folder may have a place of its own, before the rest of it.
 FLOW = (
-    {"_version", "errors", "versions", "progress", "threads", "memory", "atomic", "device"},
+    {"_version", "errors", "versions", "progress", "threads", "memory", "atomic", "device", "clock"},
     {"linear"},
     {"data"},
     {"objective"},

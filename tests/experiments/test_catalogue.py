@@ -15,7 +15,7 @@ from thresher.experiments import EXPERIMENTS, Choices, methods
 from thresher.experiments.catalogue import FIGURES, sizes
 from thresher.experiments.estimate import weights_of
 from thresher.experiments.grids import cut_of, cuts, measure
-from thresher.experiments.methods import METHODS, SHOWN
+from thresher.experiments.methods import METHODS, PRUNING, SHOWN, fit_by_method, fit_path_by_method
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.tasks import Problem, check, load, print_of
 
@@ -123,6 +123,36 @@ def test_a_small_cell_is_measured_by_every_method(method: str) -> None:
     assert {"score", "fit_seconds", "peak_bytes", "nonzeros", "passes", "status", "cut"} <= result.keys()
     assert result["nonzeros"] <= 5
     assert result["cut"][0] == "200 of 50,000 rows"
+
+
+def test_iterative_pruning_walks_all_budgets_of_a_row_in_one_run() -> None:
+    figure = EXPERIMENTS["figure-3"]
+    found = cells("figure-3", parts=("left",), methods=("paper", *PRUNING), seeds=(0, 1), m=(1, 10))
+    runs = figure.runs(found)
+    assert sorted(cell.key("") for run in runs for cell in run) == sorted(cell.key("") for cell in found)
+    for run in runs:
+        row = {(cell["method"], cell["hidden"], cell.seed) for cell in run}
+        budgets = [cell["budget"] for cell in run]
+        assert (len(row), budgets) == (1, list(sizes(1, 200)) if run[0]["method"] in PRUNING else budgets[:1])
+    # Planted networks, and so their rows' labels, are others for each budget.
+    assert all(len(run) == 1 for run in EXPERIMENTS["figure-1"].runs(cells("figure-1", methods=PRUNING)))
+
+
+@pytest.mark.parametrize("method", PRUNING)
+def test_a_path_measures_what_its_cells_by_themselves_do(method: str) -> None:
+    X = np.random.default_rng(0).standard_normal((60, 4)).astype(np.float32)
+    y = np.maximum(X[:, 0], 0) - X[:, 1]
+    problem = Problem("regression", X, y, X, y)
+    settings = {"method": method, "hidden": 3, "layers": 1, "passes": 2, "batch_size": 20, "data": "image"}
+    asked = [Cell("toy", {**settings, "budget": budget}, 0) for budget in (2, 5, 12, 100)]
+    together = {cell["budget"]: result for cell, result in fit_path_by_method(asked, problem)}
+    assert together.keys() == {2, 5, 12, 100}
+    for cell in asked:
+        alone = fit_by_method(cell, problem)
+        for name in ("score", "nonzeros", "passes", "status"):
+            assert together[cell["budget"]][name] == alone[name]
+        assert together[cell["budget"]].keys() == alone.keys()
+    assert together[2]["processor_seconds"] >= together[12]["processor_seconds"] > 0
 
 
 def test_labels_that_are_all_zero_score_zero_and_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from thresher.experiments.catalogue import FIGURES
-from thresher.experiments.claims import FAILS, HOLDS, UNKNOWN, check_claims, mean_scores
+from thresher.experiments.claims import FAILS, HOLDS, UNKNOWN, UNTESTED, check_claims, mean_scores
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.runtimes import LINES, RUNTIMES
 
@@ -15,14 +15,27 @@ IMAGE = FIGURES[3]
 Value = Callable[[int, int], float]
 
 
-def grid(method: str, score: Value, seconds: Value = lambda m, s: 1.0, seeds: int = 1) -> list[Outcome]:
+def grid(
+    method: str,
+    score: Value,
+    seconds: Value = lambda m, s: 1.0,
+    seeds: int = 1,
+    status: Callable[[int, int], str] = lambda m, s: "finished",
+) -> list[Outcome]:
     return [
         Outcome(
             Cell(IMAGE.name, {"part": "left", "method": method, "hidden": m, "budget": s}, seed),
             "print",
             "done",
             1.0,
-            {"score": score(m, s) + seed, "fit_seconds": seconds(m, s), "peak_bytes": 1},
+            {
+                "score": score(m, s) + seed,
+                # The clock runs backwards here: claims must not look at it.
+                "fit_seconds": 1.0 / seconds(m, s),
+                "processor_seconds": seconds(m, s),
+                "peak_bytes": 1,
+                "status": status(m, s),
+            },
         )
         for m in (1, 10, 100)
         for s in (2, 20, 200)
@@ -72,6 +85,28 @@ def test_what_both_have_found_is_a_tie() -> None:
     assert verdicts(tie)["IHT is almost always at least as good as IMP"] == HOLDS
 
 
+@pytest.mark.parametrize(("stopped", "verdict"), [(1, UNTESTED), (10, FAILS)])
+def test_what_a_limit_of_seconds_stopped_does_not_fail(stopped: int, verdict: str) -> None:
+    def status(m: int, s: int) -> str:
+        return "callback" if m == stopped else "finished"
+
+    ours = grid("auto", lambda m, s: 5.0 if m == 1 else 20.0, status=status)
+    found = verdicts(ours + grid("imp", lambda m, s: 10.0))
+    assert found["ours is at least as good as IMP, retrained"] == verdict
+
+
+def test_times_that_a_limit_of_seconds_cut_are_not_compared() -> None:
+    falling = grid("auto", lambda m, s: 1.0, seconds=lambda m, s: 1.0 / s, status=lambda m, s: "callback")
+    assert verdicts(falling)["the time of Thresher (auto) rises with s"] == UNTESTED
+    left = grid(
+        "auto",
+        lambda m, s: 1.0,
+        seconds=lambda m, s: float(s) if m == 1 else 1.0 / s,
+        status=lambda m, s: "finished" if m == 1 else "callback",
+    )
+    assert verdicts(left)["the time of Thresher (auto) rises with s"] == HOLDS
+
+
 def test_nothing_is_claimed_without_cells_to_compare() -> None:
     found = verdicts(grid("paper", lambda m, s: 1.0))
     assert found["IHT is almost always at least as good as IMP"] == UNKNOWN
@@ -79,16 +114,26 @@ def test_nothing_is_claimed_without_cells_to_compare() -> None:
     assert check_claims(IMAGE, []) == []
 
 
-def runtime(method: str, score: float, seconds: float) -> Outcome:
+def runtime(method: str, score: float, seconds: float, processor: float = 30.0) -> Outcome:
     cell = Cell("runtimes", {"line": LINES[0].text, "method": method}, 0)
-    return Outcome(cell, "print", "done", 1.0, {"score": score, "fit_seconds": seconds, "peak_bytes": 2**20})
+    times = {"fit_seconds": seconds, "processor_seconds": processor}
+    return Outcome(cell, "print", "done", 1.0, {"score": score, **times, "peak_bytes": 2**20})
 
 
 @pytest.mark.parametrize(
-    ("score", "seconds", "verdict"), [(0.9885, 0.5, HOLDS), (0.9885, 1.3, FAILS), (0.98, 0.5, FAILS)]
+    ("score", "seconds", "processor", "verdict"),
+    [
+        (0.9885, 0.5, 0.9, HOLDS),
+        (0.9885, 1.3, 1.25, FAILS),
+        (0.9885, 1.3, 1.1, UNTESTED),
+        (0.98, 0.5, 0.4, FAILS),
+        (0.98, 1.3, 1.1, FAILS),
+    ],
 )
-def test_runtimes_are_compared_with_the_papers(score: float, seconds: float, verdict: str) -> None:
-    summary = RUNTIMES.summarise([runtime("auto", score, seconds), runtime("imp", 0.5, 20.0)])
+def test_runtimes_are_compared_with_the_papers(
+    score: float, seconds: float, processor: float, verdict: str
+) -> None:
+    summary = RUNTIMES.summarise([runtime("auto", score, seconds, processor), runtime("imp", 0.5, 20.0)])
     (claim,) = summary.numbers["claims"]
     assert claim["verdict"] == verdict
     rows = {row[1]: row for row in summary.tables[0].rows if row[0] == LINES[0].text}

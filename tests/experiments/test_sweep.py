@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -221,3 +221,27 @@ def test_a_summary_is_plain() -> None:
     plain = replace(_summary([outcome]), numbers={"share": 1.0}).plain()
     assert plain["numbers"] == {"share": 1.0}
     assert plain["tables"][0]["rows"] == ((1,),)
+
+
+def test_the_cells_of_a_path_are_measured_in_one_run(tmp_path: Path) -> None:
+    runs: list[list[Cell]] = []
+
+    def along(cells: list[Cell]) -> Iterator[tuple[Cell, dict[str, Any]]]:
+        runs.append(list(cells))
+        # A path has an order of its own.
+        for cell in reversed(cells):
+            if cell["k"] == 1 and cell.seed == 1:
+                raise ArithmeticError("no luck")
+            yield cell, {"psnr": 20.0 * cell["k"]}
+
+    bench = Bench()
+    experiment = replace(bench.experiment(), path=lambda cell: cell.seed, along=along)
+    sweep = Sweep(experiment, CELLS, tmp_path)
+    given = list(sweep.run())
+    assert [outcome.cell for outcome in given] == [CELLS[1], CELLS[0], CELLS[3], CELLS[2]]
+    assert [outcome.result.get("psnr") for outcome in given] == [40.0, 20.0, 40.0, None]
+    assert (runs, bench.asked) == ([CELLS[:2], CELLS[2:]], [])
+    assert [outcome.cell for outcome in sweep.failed] == [CELLS[2]]
+    # What is left of a path is a cell like any other.
+    list(Sweep(experiment, CELLS, tmp_path).run())
+    assert (len(runs), bench.asked) == (2, [CELLS[2]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import pytest
 from thresher.errors import DataFileError
 from thresher.experiments import EXPERIMENTS, Choices, Sweep
 from thresher.experiments.record import Cell
-from thresher.experiments.workers import Task, here, in_processes, on_dask
+from thresher.experiments.workers import Task, here, in_processes, on_dask, one_by_one
 
 CELLS = [Cell("toy", {"k": k}, 0) for k in range(5)]
 
 
 def tasks(measure: Callable[..., dict[str, Any]], **settings: Any) -> list[Task]:
-    return [Task(cell, "print", measure, **settings) for cell in CELLS]
+    return [Task(((cell, "print"),), partial(one_by_one, measure), **settings) for cell in CELLS]
 
 
 def toy() -> Callable[..., dict[str, Any]]:

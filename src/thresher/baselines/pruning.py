@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from thresher.baselines.base import Baseline, Trial, is_share, is_whole
+from thresher.clock import Seconds
 from thresher.linear.budget import check_budget
 
 
@@ -71,24 +71,25 @@ class IterativePruning(Baseline):
         int, IterativePruning
             Each budget, largest first, and a copy of this estimator fitted for it.
         """
-        began = time.perf_counter()
+        began = Seconds.now()
         trial = self._prepare(X, y)
         model, first = trial.model, trial.model.flat.clone()
         self._run(trial).train(trial.record)
         for budget in sorted({check_budget(budget) for budget in budgets}, reverse=True):
             self._approach(trial, first, budget)
-            asked, record = time.perf_counter(), copy.deepcopy(trial.record)
+            asked, record = Seconds.now(), copy.deepcopy(trial.record)
             state = model.flat.clone(), model.mask.clone(), trial.generator.get_state()
             self._arrive(trial, first, budget)
             fitted = copy.copy(self)
             fitted.budget = budget
-            fitted._keep(trial, began)
+            fitted._keep(trial, Seconds.since(began))
             yield budget, fitted
             model.flat.copy_(state[0])
             model.mask.copy_(state[1])
             trial.generator.set_state(state[2])
             trial.record = record
-            began += time.perf_counter() - asked
+            # What one budget took by itself is no part of the others' time.
+            began = began.later(Seconds.since(asked))
 
     def _search(self, trial: Trial, budget: int) -> None:
         first = trial.model.flat.clone()

@@ -74,18 +74,25 @@ def estimate(experiment: Experiment, pending: Sequence[Cell], done: Sequence[Out
     jobs : int
         Processes at a time.
     """
-    jobs = 1 if experiment.alone else max(1, min(jobs, len(pending)))
+    seconds_of = {outcome.cell.key(""): outcome.seconds for outcome in done}
     ratios: dict[str | None, list[float]] = {}
-    for outcome in done:
-        expected = experiment.cost(outcome.cell).seconds
-        ratios.setdefault(method_of(outcome.cell), []).append(outcome.seconds / expected)
+    for run in experiment.runs(outcome.cell for outcome in done):
+        took = sum(seconds_of[cell.key("")] for cell in run)
+        ratios.setdefault(method_of(run[0]), []).append(took / _cost(experiment, run).seconds)
     rate = {method: statistics.median(found) for method, found in ratios.items()}
-    costs = [(cell, experiment.cost(cell)) for cell in pending]
+    costs = [(run[0], _cost(experiment, run)) for run in experiment.runs(pending)]
+    jobs = 1 if experiment.alone else max(1, min(jobs, len(costs)))
     times = [cost.seconds * rate.get(method_of(cell), 1.0) for cell, cost in costs]
     seconds = max(sum(times) / jobs, max(times, default=0.0))
     # The largest cells may be under way at once.
     largest = sorted((cost.memory for _, cost in costs), reverse=True)[:jobs]
     return Estimate(seconds, sum(PROCESS + memory for memory in largest), bool(rate))
+
+
+def _cost(experiment: Experiment, run: Sequence[Cell]) -> Cost:
+    """Expect the cost of one run: cells of a path take about as long as the longest of them."""
+    costs = [experiment.cost(cell) for cell in run]
+    return Cost(max(cost.seconds for cost in costs), max(cost.memory for cost in costs))
 
 
 def method_of(cell: Cell) -> str | None:

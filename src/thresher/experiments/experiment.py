@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -104,6 +104,11 @@ class Experiment:
         The methods there are, for an experiment that does not know all of them.
     alone : bool
         Whether cells run one after the other, each with all the cores, because their time is the result.
+    path : callable, optional
+        From a cell to what it shares with those that one run measures together; None is a cell by itself.
+    along : callable, optional
+        From the cells of a path to pairs of a cell and its measurement, in the order in which they come. It
+        takes the data folder as `measure` does.
     """
 
     name: str
@@ -118,6 +123,16 @@ class Experiment:
     check: Callable[..., None] | None = None
     methods: tuple[str, ...] = ()
     alone: bool = False
+    path: Callable[[Cell], Hashable] | None = None
+    along: Callable[..., Iterator[tuple[Cell, dict[str, Any]]]] | None = None
+
+    def runs(self, cells: Iterable[Cell]) -> list[list[Cell]]:
+        """Group cells: those of a path together, every other one by itself."""
+        found: dict[Hashable, list[Cell]] = {}
+        for number, cell in enumerate(cells):
+            shared = None if self.path is None else self.path(cell)
+            found.setdefault(number if shared is None else ("path", shared), []).append(cell)
+        return list(found.values())
 
     def chosen(self, choices: Choices) -> list[Cell]:
         """Give the cells that are to be run."""

@@ -6,15 +6,15 @@ import hashlib
 import json
 import math
 import statistics
-import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from thresher.clock import Seconds
 from thresher.data.planted import PlantedProblem, label_floor, planted, psnr
 from thresher.errors import InterruptedFitWarning
 from thresher.experiments.memory import peak_during
@@ -35,10 +35,11 @@ FINGERPRINT_ROWS = 64
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted model, the seconds it took, and the most memory it took beyond what was held before."""
+    """A fitted model, what it took by the clock and of the processor, and memory beyond that held before."""
 
     model: Any
     seconds: float
+    processor_seconds: float
     peak_bytes: int
 
 
@@ -109,19 +110,32 @@ def fit(model: Any, X: Any, y: Any) -> Fit:
     """Fit any model, and watch its time and memory."""
     _warm_up()
 
-    def timed() -> float:
-        began = time.perf_counter()
+    def timed() -> Seconds:
+        began = Seconds.now()
         model.fit(X, y)
-        return time.perf_counter() - began
+        return Seconds.since(began)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterruptedFitWarning)
         # Tidying up memory before the fit is part of watching it, not of the fit.
-        seconds, peak = peak_during(timed)
+        took, peak = peak_during(timed)
     # A fit swallows Ctrl-C and keeps what it has; a sweep must not take that for a result.
     if getattr(getattr(model, "status_", None), "name", None) == "interrupted":
         raise KeyboardInterrupt
-    return Fit(model, seconds, peak)
+    return Fit(model, took.wall, took.processor, peak)
+
+
+def fits_along(path: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Fit]]:
+    """Watch the memory of models that come one after the other, each with the time that it tells."""
+    _warm_up()
+    most = 0
+    while True:
+        found, peak = peak_during(lambda: next(path, None))
+        if found is None:
+            return
+        most = max(most, peak)
+        budget, model = found
+        yield budget, Fit(model, model.seconds_, model.processor_seconds_, most)
 
 
 @cache

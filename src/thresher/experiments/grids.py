@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from thresher.experiments.claims import check_claims
 from thresher.experiments.estimate import planted_cost, weights_of
 from thresher.experiments.experiment import Choices, Cost, Experiment, Summary, Table, known
 from thresher.experiments.fits import RECOVERED, median
-from thresher.experiments.methods import METHODS, NAMES, batch_of, fit_by_method
+from thresher.experiments.methods import METHODS, NAMES, PRUNING, batch_of, fit_by_method, fit_path_by_method
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.tasks import IMAGES, PLANTED
 
@@ -33,6 +33,8 @@ def experiment_of(figure: Figure) -> Experiment:
         takes=(*(() if images else ("rows",)), "m", "s", "methods", "parts"),
         cost=_cost,
         check=tasks.check,
+        path=_path,
+        along=measure_path,
     )
 
 
@@ -94,6 +96,19 @@ def _cost(cell: Cell) -> Cost:
 def measure(cell: Cell, folder: Path | None = None) -> dict[str, Any]:
     """Fit the problem of a cell by its method, and say what was cut."""
     return {**fit_by_method(cell, tasks.load(cell, folder)), "cut": cuts(cell)}
+
+
+def measure_path(cells: Sequence[Cell], folder: Path | None = None) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Fit cells that differ by their budget alone, and say what was cut."""
+    for cell, result in fit_path_by_method(cells, tasks.load(cells[0], folder)):
+        yield cell, {**result, "cut": cuts(cell)}
+
+
+def _path(cell: Cell) -> str | None:
+    """Tell which cells one run of iterative pruning fits: those whose data does not depend on the budget."""
+    if cell["method"] not in PRUNING or cell["data"] == PLANTED:
+        return None
+    return Cell(cell.experiment, {**cell.configuration, "budget": None}, cell.seed).key("")
 
 
 def cuts(cell: Cell) -> list[str]:

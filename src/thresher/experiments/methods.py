@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from thresher.errors import BudgetError
-from thresher.experiments.fits import fit, time_limit
+from thresher.experiments.fits import Fit, fit, fits_along, time_limit
 from thresher.experiments.record import Cell
 from thresher.experiments.tasks import PLANTED, Problem
 
@@ -44,18 +45,33 @@ def fit_by_method(cell: Cell, problem: Problem) -> dict[str, Any]:
     Returns
     -------
     dict
-        `score`, `fit_seconds`, `peak_bytes`, `nonzeros`, `passes` and `status`.
+        `score`, `fit_seconds`, `processor_seconds`, `peak_bytes`, `nonzeros`, `passes` and `status`.
     """
     if problem.empty:
         # As in the paper: nothing is fitted, and the score is zero.
         return {
             "score": 0.0,
             "fit_seconds": 0.0,
+            "processor_seconds": 0.0,
             "peak_bytes": 0,
             "nonzeros": 0,
             "status": "all labels are zero",
         }
-    fitted = fit(_model(cell, problem.kind), problem.X, problem.y)
+    return _measured(cell, problem, fit(_model(cell, problem.kind), problem.X, problem.y))
+
+
+def fit_path_by_method(cells: Sequence[Cell], problem: Problem) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Fit cells that differ by their budget alone by one run of iterative pruning, largest budget first.
+
+    Seconds are those that each network would have taken by itself; memory is that of the run so far.
+    """
+    asked = {cell["budget"]: cell for cell in cells}
+    path = _model(cells[0], problem.kind).fit_path(problem.X, problem.y, asked)
+    for budget, fitted in fits_along(path):
+        yield asked[budget], _measured(asked[budget], problem, fitted)
+
+
+def _measured(cell: Cell, problem: Problem, fitted: Fit) -> dict[str, Any]:
     model = fitted.model
     nonzeros = int(model.nonzeros_)
     if nonzeros > cell["budget"] and cell["method"] != "dense":
@@ -66,6 +82,7 @@ def fit_by_method(cell: Cell, problem: Problem) -> dict[str, Any]:
     return {
         "score": problem.score(model),
         "fit_seconds": round(fitted.seconds, 3),
+        "processor_seconds": round(fitted.processor_seconds, 3),
         "peak_bytes": fitted.peak_bytes,
         "nonzeros": nonzeros,
         "passes": int(getattr(model, "n_iter_", cell["passes"])),

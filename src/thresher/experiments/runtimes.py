@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from thresher.experiments import tasks
 from thresher.experiments.catalogue import INPUTS, SEEDS
-from thresher.experiments.claims import FAILS, HOLDS, Claim
+from thresher.experiments.claims import Claim, verdict
 from thresher.experiments.estimate import planted_cost
 from thresher.experiments.experiment import Choices, Experiment, Summary, Table, known
 from thresher.experiments.fits import ROWS, median
@@ -105,10 +106,11 @@ def _summarise(outcomes: Sequence[Outcome]) -> Summary:
             if results:
                 score = median(result["score"] for result in results)
                 seconds = median(result["fit_seconds"] for result in results)
+                processor = median(result.get("processor_seconds", math.inf) for result in results)
                 peak = round(median(result["peak_bytes"] for result in results) / 2**20, 1)
                 rows.append((line.text, NAMES[method], line.shown(score), seconds, peak))
                 if method in ("paper", "auto"):
-                    claims.append(_claim(line, method, score, seconds))
+                    claims.append(_claim(line, method, score, seconds, processor))
     cut = runtimes_left_out(outcomes)
     note = "accuracy on test images, or PSNR for planted; medians over seeds; one fit at a time, on all cores"
     table = Table(
@@ -135,14 +137,21 @@ def runtimes_left_out(outcomes: Sequence[Outcome]) -> list[str]:
     return [*found, f"{pairs} of {every} pairs of line and method"] if pairs < every else found
 
 
-def _claim(line: Line, method: str, score: float, seconds: float) -> Claim:
+def _claim(line: Line, method: str, score: float, seconds: float, processor: float) -> Claim:
     paper_score, paper_seconds = line.iht
     # The paper rounds accuracies to a hundredth of a percent.
-    holds = seconds < paper_seconds and score >= paper_score - 5e-5
+    accurate = score >= paper_score - 5e-5
+    # Where the processor took less, only other work on the machine made the fit as long.
+    busy = accurate and processor < paper_seconds <= seconds
+    evidence = (
+        f"{seconds:.2f} s against {paper_seconds:g} s, {line.shown(score)} against {line.shown(paper_score)}"
+    )
+    if busy:
+        evidence += f"; the machine was busy: the processor took {processor:.2f} s"
     return Claim(
         f"{line.text}: {NAMES[method]} is faster than the paper's A6000 and no less accurate",
-        HOLDS if holds else FAILS,
-        f"{seconds:.2f} s against {paper_seconds:g} s, {line.shown(score)} against {line.shown(paper_score)}",
+        verdict(accurate and seconds < paper_seconds, busy),
+        evidence,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from thresher.experiments.experiment import Experiment
 from thresher.experiments.record import DONE, FAILED, Cell, CellFile, Outcome
-from thresher.experiments.workers import Task, here, in_processes, on_dask
+from thresher.experiments.workers import Task, here, in_processes, on_dask, one_by_one
 
 FILE = "cells.jsonl"
 
@@ -76,19 +76,30 @@ class Sweep:
         data : path, optional
             The data folder.
         """
-        measure = self.experiment.measure
-        if self.experiment.check is not None:
-            measure = partial(measure, folder=data)
         with self.file.opened():
-            tasks = [
-                Task(cell, print_, measure, stop_on_error)
-                for cell, print_ in self._cells
-                if self._status(cell, print_) != DONE
-            ]
+            tasks = self._tasks(stop_on_error, data)
             for outcome in self._outcomes(tasks, jobs, dask):
                 self.file.append(outcome)
                 self._known[outcome.key] = outcome
                 yield outcome
+
+    def _tasks(self, stop_on_error: bool, data: Path | None) -> list[Task]:
+        """Make the runs that measure what is not done: a path takes one, if two of its cells are missing."""
+        experiment = self.experiment
+        measure, along = experiment.measure, experiment.along
+        if experiment.check is not None:
+            measure = partial(measure, folder=data)
+            along = along and partial(along, folder=data)
+        single = partial(one_by_one, measure)
+        prints = {cell.key(""): print_ for cell, print_ in self._cells}
+        return [
+            Task(
+                tuple((cell, prints[cell.key("")]) for cell in run),
+                single if along is None or len(run) == 1 else along,
+                stop_on_error,
+            )
+            for run in experiment.runs(self.pending)
+        ]
 
     def _outcomes(self, tasks: Sequence[Task], jobs: int, dask: str | None) -> Iterator[Outcome]:
         if dask is not None and tasks:

@@ -25,51 +25,69 @@ SECONDS_TO_CONNECT = 20
 
 @dataclass(frozen=True)
 class Task:
-    """A cell to be measured, with all that a process of its own needs to know.
+    """Cells that one run measures, with all that a process of its own needs to know.
 
     Attributes
     ----------
-    cell : Cell
-    data : str
-        Fingerprint of the data.
+    cells : tuple
+        Pairs of a cell and the fingerprint of its data.
     measure : callable
-        From the cell to plain values.
+        From a list of cells to pairs of a cell and its measurement, plain values, as they come.
     stop_on_error : bool
         Whether an error is raised instead of recorded.
     """
 
-    cell: Cell
-    data: str
-    measure: Callable[..., dict[str, Any]]
+    cells: tuple[tuple[Cell, str], ...]
+    measure: Callable[[list[Cell]], Iterable[tuple[Cell, dict[str, Any]]]]
     stop_on_error: bool = False
 
-    def run(self) -> Outcome:
-        """Measure the cell; what goes wrong becomes part of the outcome."""
+    @property
+    def keys(self) -> set[str]:
+        """Identify the cells and their data."""
+        return {cell.key(data) for cell, data in self.cells}
+
+    def run(self) -> Iterator[Outcome]:
+        """Measure the cells; what goes wrong becomes part of the outcome of all that are still to come."""
+        waiting = {asked[0].key(""): asked for asked in self.cells}
         began = time.perf_counter()
-        result: dict[str, Any] = {}
-        error = None
         try:
-            result = self.measure(self.cell)
-        # Whatever goes wrong in one cell must not take the others with it.
+            for cell, result in self.measure([cell for cell, _ in self.cells]):
+                asked = waiting.pop(cell.key(""))
+                seconds, began = time.perf_counter() - began, time.perf_counter()
+                yield _outcome(asked, seconds, result)
+        # Whatever goes wrong in one run must not take the others with it.
         except Exception as problem:
             if self.stop_on_error:
                 raise
-            error = f"{type(problem).__name__}: {problem}"
-        return self._outcome(time.perf_counter() - began, result, error)
+            seconds = time.perf_counter() - began
+            for asked in waiting.values():
+                yield _outcome(asked, seconds, {}, f"{type(problem).__name__}: {problem}")
 
-    def lost(self) -> Outcome:
-        """Say that the process that measured the cell died."""
-        return self._outcome(0.0, {}, "the process that measured it died; it may have run out of memory")
+    def lost(self) -> Iterator[Outcome]:
+        """Say that the process that measured the cells died."""
+        for asked in self.cells:
+            yield _outcome(asked, 0.0, {}, "the process that measured it died; it may have run out of memory")
 
-    def _outcome(self, seconds: float, result: dict[str, Any], error: str | None) -> Outcome:
-        status = DONE if error is None else FAILED
-        return Outcome(self.cell, self.data, status, seconds, result, error, environment())
+
+def _outcome(
+    asked: tuple[Cell, str], seconds: float, result: dict[str, Any], error: str | None = None
+) -> Outcome:
+    status = DONE if error is None else FAILED
+    return Outcome(*asked, status, seconds, result, error, environment())
+
+
+def one_by_one(
+    measure: Callable[[Cell], dict[str, Any]], cells: Iterable[Cell]
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """Measure cells that share nothing."""
+    for cell in cells:
+        yield cell, measure(cell)
 
 
 def here(tasks: Iterable[Task]) -> Iterator[Outcome]:
     """Measure one cell after the other in this process."""
     for task in tasks:
-        yield task.run()
+        yield from task.run()
 
 
 def in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
@@ -102,9 +120,9 @@ def in_processes(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
             return
         except TerminatedWorkerError:
             # One of those under way killed its process. Each is tried again by itself, to find out which.
-            suspects = [task for task in handed_out if task.cell.key(task.data) not in finished]
+            suspects = [task for task in handed_out if not task.keys <= finished]
             for task in suspects:
-                yield _alone(task)
+                yield from _alone(task)
             remaining = remaining[len(handed_out) :]
 
 
@@ -147,27 +165,27 @@ def _parallel(tasks: Iterable[Task], jobs: int, backend: str, **settings: Any) -
         pool = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs)
         with _children_ignoring_interrupts():
             outcomes = pool(delayed(_apart)(task, os.getpid()) for task in tasks)
-    yield from outcomes
+    for found in outcomes:
+        yield from found
 
 
-def _apart(task: Task, parent: int) -> Outcome:
-    """Measure a cell in a process that is there for nothing else."""
+def _apart(task: Task, parent: int) -> list[Outcome]:
+    """Measure cells in a process that is there for nothing else."""
     import torch
 
     torch.set_num_threads(1)
     if os.getppid() == parent:
         _end_with_parent(parent)
-    return task.run()
+    return list(task.run())
 
 
-def _alone(task: Task) -> Outcome:
+def _alone(task: Task) -> Iterator[Outcome]:
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     try:
-        (outcome,) = _parallel([task], 2, "loky", inner_max_num_threads=1)
+        yield from _parallel([task], 2, "loky", inner_max_num_threads=1)
     except TerminatedWorkerError:
-        return task.lost()
-    return outcome
+        yield from task.lost()
 
 
 @contextmanager
