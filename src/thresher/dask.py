@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from thresher import estimators
 from thresher.errors import DataError, MissingExtraError, RankError
+from thresher.memory import kept_pages
 from thresher.objective.ranks import meeting
 
 try:
@@ -218,10 +219,11 @@ def _free_address(worker: str) -> str:
 
 def _fit_rank(estimator: Any, parts: list[tuple[Any, ...]], address: str, number: int, count: int) -> Any:
     """Fit with the partitions of this worker; the first gives the estimator back."""
-    if count == 1:
-        return estimator.fit(*_columns(parts))
-    with meeting(address, number, count) as ranks:
-        estimator.fit(*ranks.together(lambda: _columns(parts)))
+    with kept_pages():
+        if count == 1:
+            return estimator.fit(*_columns(parts))
+        with meeting(address, number, count) as ranks:
+            estimator.fit(*ranks.together(lambda: _columns(parts)))
     return estimator if number == 0 else None
 
 
