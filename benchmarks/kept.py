@@ -13,6 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ import thresher
 from thresher.atomic import write_whole
 from thresher.errors import DataFileError
 from thresher.experiments.record import DONE, Cell, CellFile, Outcome
-from thresher.experiments.workers import Task
+from thresher.experiments.workers import Task, one_by_one
 
 FOLDER = Path(__file__).parents[1] / "results" / "benchmarks"
 SOME_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -126,7 +127,7 @@ class LongBenchmark:
             if pending:
                 warm_up()
             for number, cell in enumerate(pending, start=1):
-                outcome = Task(cell, data[identity(cell)], self.fit_finite).run()
+                (outcome,) = Task(((cell, data[identity(cell)]),), partial(one_by_one, self.fit_finite)).run()
                 file.append(replace(outcome, environment={**outcome.environment, "source": source}))
                 print(f"{number}/{len(pending)} {line(outcome)}", file=sys.stderr, flush=True)
 
