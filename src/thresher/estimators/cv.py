@@ -24,6 +24,7 @@ from thresher.estimators.choosing import (
 )
 from thresher.estimators.inputs import part_of
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
+from thresher.estimators.intervals import IntervalPredictor, SetPredictor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
 from thresher.objective.ranks import present
@@ -146,7 +147,7 @@ def _flat(folds: list[tuple[np.ndarray, np.ndarray]] | None) -> list[np.ndarray]
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
+class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPath):
     """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
 
     On every fold the largest budget is fitted first and each smaller one starts from the network before it.
@@ -222,7 +223,7 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, _BudgetPath):
+class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredictor, _BudgetPath):
     """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
 
     Parameters and attributes are those of :class:`SparseMLPRegressorCV`, and in addition:
