@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ import typer
 from thresher._version import __version__
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated, reads_from_disk
+from thresher.cli.scores import Scores, peers_of, print_scores, scores_of, with_calibration
 from thresher.cli.screen import print_json, print_table
 from thresher.cli.writable import check_file
 from thresher.errors import InterruptedFitWarning, ParameterError
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
-    from thresher.experiments.peers import Peer
     from thresher.objective.ranks import Alone
 
 # Lines of the live table.
@@ -53,12 +53,11 @@ class FitChoices:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What came out: the model, its score on the test rows, and the peers' scores."""
+    """What came out: the model, the seconds it took, and what it and its peers score on the test rows."""
 
     model: Any
-    score: float | None
     seconds: float
-    peers: tuple[Peer, ...]
+    scores: Scores
 
 
 def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
@@ -173,16 +172,16 @@ def _announce(ready: Prepared) -> None:
 
 
 def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, shown: bool) -> Fitted:
+    network = annotated(model.network_, ready.encoding.features, ready.details())
+    scores = scores_of(network, ready)
     # Before the peers, which may take longer than the fit.
-    annotated(model.network_, ready.encoding.features, ready.details()).save(choices.out)
+    with_calibration(network, ready).save(choices.out)
     if choices.checkpoint is not None:
         choices.checkpoint.unlink(missing_ok=True)
-    if ready.y_test is None:
-        return Fitted(model, None, seconds, ())
     # The peers would read all rows into memory.
-    compares = choices.compare and not reads_from_disk(choices.data, choices.on_disk)
-    score = round(float(model.score(ready.X_test, ready.y_test)), 4)
-    return Fitted(model, score, seconds, _peers(choices, ready, shown) if compares else ())
+    if choices.compare and ready.y_test is not None and not reads_from_disk(choices.data, choices.on_disk):
+        scores = scores.with_peers(peers_of(ready, choices.seed, shown))
+    return Fitted(model, seconds, scores)
 
 
 def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any, float]:
@@ -256,39 +255,19 @@ def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
     return model, round(time.perf_counter() - began, 3)
 
 
-def _peers(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Peer, ...]:
-    from thresher.experiments.peers import fit_peer, peer_models
-
-    assert ready.y_test is not None
-    found: list[Peer] = []
-    models = peer_models(ready.task == "classification", ready.encoding.sparse, choices.seed)
-    with LiveTable("comparing", ("model", "score"), shown) as table:
-        for name, model in models.items():
-            table.update([*((peer.model, f"{peer.score:.4f}") for peer in found), (name, "...")], name)
-            found.append(fit_peer(name, model, ready.X, ready.y, ready.X_test, ready.y_test))
-    return tuple(found)
-
-
 def _measure(ready: Prepared) -> str:
     return "accuracy" if ready.task == "classification" else "R2"
 
 
 def _print(choices: FitChoices, ready: Prepared, fitted: Fitted) -> None:
-    from thresher.experiments import Table
-
     model = fitted.model
     budget = model.budget_ if choices.budget is None else choices.budget
     if choices.budget is None:
         _print_path(model, _measure(ready))
-    rows: list[tuple[Any, ...]] = [
-        (f"Thresher, budget {budget:,}", model.nonzeros_, fitted.score, fitted.seconds)
-    ]
-    rows += [(peer.model, peer.numbers, peer.score, peer.seconds) for peer in fitted.peers]
-    tested = "no rows set aside" if ready.y_test is None else f"{len(ready.y_test):,} rows it has not seen"
-    columns = ("model", "nonzeros", _measure(ready), "seconds")
     used = int(model.network_.support().sum())
     note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {model.status_}"
-    print_table(Table(f"{ready.target}: {_measure(ready)} on {tested}", columns, tuple(rows), note))
+    name = f"Thresher, budget {budget:,}"
+    print_scores(name, model.nonzeros_, fitted.seconds, ready, fitted.scores, note)
     typer.echo(f"wrote {choices.out}")
 
 
@@ -323,10 +302,9 @@ def _document(choices: FitChoices, ready: Prepared, fitted: Fitted) -> dict[str,
         "budget": choices.budget if choices.budget is not None else model.budget_,
         "nonzeros": model.nonzeros_,
         "measure": _measure(ready),
-        "score": fitted.score,
+        **fitted.scores.document(),
         "seconds": fitted.seconds,
         "status": model.status_.name,
-        "peers": [asdict(peer) for peer in fitted.peers],
         "seed": choices.seed,
         "model": str(choices.out),
     }

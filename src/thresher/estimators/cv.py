@@ -23,8 +23,8 @@ from thresher.estimators.choosing import (
     walk,
 )
 from thresher.estimators.inputs import part_of
-from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.intervals import IntervalPredictor, SetPredictor
+from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
 from thresher.objective.ranks import present

@@ -1,4 +1,4 @@
-"""Calibration of estimators: how far a network is off on rows it has not seen, kept for intervals and sets."""
+"""Calibration of estimators: how far a network is off on rows it has not seen, for intervals and sets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ class Calibrated(Predictor):
             fitted to.
         y : array of shape (n,) or (n, targets)
         cv : int, splitter or iterable, optional
-            Refits a network of the same kind without each fold in turn, and measures it there (cross-conformal
-            prediction): all rows serve both ends, at the price of as many fits. The network itself has seen
-            the rows, so that coverage is no longer guaranteed; it comes near where refits are alike.
+            Refits a network of the same kind without each fold in turn, and measures it there
+            (cross-conformal prediction): all rows serve both ends, at the price of as many fits. The network
+            itself has seen the rows, so that coverage is no longer guaranteed, but near where refits are
+            alike.
 
         Returns
         -------
@@ -128,7 +129,9 @@ def scores_of(network: Network, X: Any, y: np.ndarray) -> np.ndarray:
     try:
         truth = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"y holds what is not a number ({error}), but this network predicts numbers.") from None
+        raise DataError(
+            f"y holds what is not a number ({error}), but this network predicts numbers."
+        ) from None
     predicted = network.predict(X)
     if truth.shape != predicted.shape:
         raise DataError(f"y has shape {truth.shape}, but the network predicts {predicted.shape}.")

@@ -1,8 +1,8 @@
-"""Intervals and sets that hold the truth as often as promised, whatever the data (split conformal prediction).
+"""Intervals and sets that hold the truth as often as promised (split conformal prediction).
 
 How far the network is off on rows it has not seen tells how far it will be off on rows to come, if these are
-drawn alike: the interval of coverage c reaches as far as c of those rows were off. What is kept are numbers in
-the details of the network, so that a model file is all it takes.
+drawn alike: the interval of coverage c reaches as far as a share c of those rows were off. What is kept are
+numbers in the details of the network, so that a model file is all it takes.
 
 References
 ----------
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -74,10 +73,10 @@ def entry(scores: np.ndarray, by: str) -> dict[str, Any]:
     >>> entry(np.array([0.5, 0.25, 1.0]), "held out")
     {'rows': 3, 'by': 'held out', 'scores': [[0.25, 0.5, 1.0]]}
     """
-    scores = np.sort(np.asarray(scores, dtype=np.float64).reshape(len(scores), -1), axis=0)
-    if not len(scores):
-        raise DataError("no rows came to calibrate on, but an interval needs some. Give rows with targets.")
     rows = len(scores)
+    if not rows:
+        raise DataError("no rows came to calibrate on, but an interval needs some. Give rows with targets.")
+    scores = np.sort(np.asarray(scores, dtype=np.float64).reshape(rows, -1), axis=0)
     if rows > MOST_SCORES:
         ranks = np.ceil(np.arange(1, MOST_SCORES + 1) * (rows + 1) / (MOST_SCORES + 1)).astype(int)
         scores = scores[np.minimum(ranks, rows) - 1]
@@ -98,13 +97,11 @@ def reach(network: Structure, coverage: float, classes: bool) -> np.ndarray:  # 
     if classes != (network.classes is not None):
         kind, other = ("classes", "numbers") if classes else ("numbers", "classes")
         names = ("predict_interval", "predict_set") if classes else ("predict_set", "predict_interval")
+        raise ParameterError(f"{names[1]} is for {kind}, but this network predicts {other}: use {names[0]}.")
+    if not _is_share(coverage):
         raise ParameterError(
-            f"{names[1]} is for {kind}, but this network predicts {other}: use {names[0]}."
-        )
-    if not (isinstance(coverage, Real) and not isinstance(coverage, bool) and 0 < coverage < 1):
-        raise ParameterError(
-            f"coverage={coverage!r}, but it must be a share between 0 and 1, such as 0.9 where nine targets in "
-            "ten are to be held."
+            f"coverage={coverage!r}, but it must be a share between 0 and 1, such as 0.9 where nine targets "
+            "in ten are to be held."
         )
     scores, share = _scores(network.details, network.targets), float(coverage)
     count = scores.shape[1]
@@ -123,6 +120,10 @@ def interval(link: str, predicted: np.ndarray, reach: np.ndarray) -> np.ndarray:
     away = spread(link, predicted) * (reach if predicted.ndim > 1 else reach[0])
     lower = np.maximum(predicted - away, 0.0) if link == "log" else predicted - away
     return np.stack([lower, predicted + away], axis=1)
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (float, int, np.floating)) and type(value) is not bool and bool(0 < value < 1)
 
 
 def _scores(details: Mapping[str, Any], targets: int) -> np.ndarray:

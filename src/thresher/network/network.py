@@ -43,8 +43,8 @@ class Network(Structure):
         Names of the inputs.
     details : mapping, optional
         Anything else worth keeping, as JSON could hold it; saved and loaded, and without influence on any
-        prediction. ``target`` (a name, or one for each target) is used in formulas and descriptions, ``spread``
-        (the standard deviation of every input) to compare inputs, ``calibration`` for intervals.
+        prediction. ``target`` (a name, or one for each target) is used in formulas and descriptions,
+        ``spread`` (the standard deviation of every input) to compare inputs, ``calibration`` for intervals.
     direct : sparse array of shape (inputs, outputs), optional
         Weights from the inputs straight to the outputs, a linear part: ``X @ direct`` is added to what the
         layers give. They count like any weight, and become the type of the first layer's. One without
