@@ -107,6 +107,33 @@ def test_a_budget_can_be_chosen(houses: Path, tmp_path: Path, monkeypatch: pytes
     assert "chosen" in shown
 
 
+def test_ctrl_c_on_a_path_writes_the_best_network_and_says_what_is_missing(
+    houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thresher.estimators.choosing.BUDGETS", (2, 4))
+    pd.read_csv(houses).head(40).to_csv(houses, index=False)
+    update, told = LiveTable.update, list[str]()
+
+    def interrupting(self: LiveTable, rows: Any, line: str) -> None:
+        told.append(line)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        update(self, rows, line)
+
+    monkeypatch.setattr(LiveTable, "update", interrupting)
+    out = tmp_path / "m.thresher"
+    options = ("--target", "price", "--ignore", "dear", "--budget", "auto", "--hidden", "1", "--out", out)
+    result = invoke(houses, *options, "--json")
+    assert result.exit_code == 130
+    assert " left" in told[0]
+    assert "interrupted on fold 2 of 5: 3 of 10 fits were scored" in result.stderr
+    found = json.loads(result.stdout)
+    assert found["path"]["missing"] in result.stderr
+    assert found["path"]["scores"][0][1:] == [None] * 4
+    assert found["peers"] == []
+    assert Network.load(out).nonzeros == found["nonzeros"] <= found["budget"]
+
+
 def test_a_table_may_come_through_a_pipe(houses: Path, tmp_path: Path) -> None:
     args = ["fit", "-", *PRICE, "--no-compare", "--json"]
     args += ["--out", str(tmp_path / "m.thresher")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ import typer
 from thresher._version import __version__
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated, reads_from_disk
+from thresher.cli.outcome import INTERRUPTED, typed_command
 from thresher.cli.scores import Scores, peers_of, print_scores, scores_of, with_calibration
 from thresher.cli.screen import print_json, print_table
 from thresher.cli.writable import check_file
 from thresher.errors import InterruptedFitWarning, ParameterError
+from thresher.progress import duration
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
@@ -94,11 +97,15 @@ def _run(choices: FitChoices, ranks: Alone | None, as_json: bool, quiet: bool) -
     model, seconds = (_fitted_path if choices.budget is None else _fitted_once)(choices, own, not quiet)
     if not first:
         return
+    missing = getattr(model, "missing_", None)
     fitted = _kept(choices, ready, model, seconds, shown=not quiet)
     if as_json:
         print_json(_document(choices, ready, fitted))
     elif not quiet:
         _print(choices, ready, fitted)
+    if missing is not None:
+        typer.echo(f"Interrupted: {missing} The command was\n  {typed_command()}", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _prepared(choices: FitChoices, writes: bool = True) -> Prepared:
@@ -176,10 +183,12 @@ def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, show
     scores = scores_of(network, ready)
     # Before the peers, which may take longer than the fit.
     with_calibration(network, ready).save(choices.out)
-    if choices.checkpoint is not None:
+    interrupted = getattr(model, "missing_", None) is not None
+    if choices.checkpoint is not None and not interrupted:
         choices.checkpoint.unlink(missing_ok=True)
     # The peers would read all rows into memory.
-    if choices.compare and ready.y_test is not None and not reads_from_disk(choices.data, choices.on_disk):
+    held = not reads_from_disk(choices.data, choices.on_disk)
+    if choices.compare and ready.y_test is not None and held and not interrupted:
         scores = scores.with_peers(peers_of(ready, choices.seed, shown))
     return Fitted(model, seconds, scores)
 
@@ -225,7 +234,9 @@ def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
                 for one, found in sorted(scores.items())
             ]
             where = "all rows" if fold is None else f"fold {fold + 1} of {record['folds']}"
-            table.update(rows, f"budget {budget:,}, {where}")
+            left = record["seconds_left"]
+            table.title = f"choosing the budget: {duration(left)} left"
+            table.update(rows, f"budget {budget:,}, {where}, {duration(left)} left")
 
         model = kind(
             hidden=_hidden(choices),
@@ -251,7 +262,9 @@ def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
         try:
             model.fit(ready.X, ready.y)
         except InterruptedFitWarning:
-            raise KeyboardInterrupt from None
+            # A path keeps the best network so far, and says what is missing.
+            if getattr(model, "missing_", None) is None:
+                raise KeyboardInterrupt from None
     return model, round(time.perf_counter() - began, 3)
 
 
@@ -277,6 +290,7 @@ def _print_path(path: Any, measure: str) -> None:
     rows = tuple(
         (int(budget), float(mean), float(error), "chosen" if budget == path.budget_ else "")
         for budget, mean, error in zip(path.budgets_, path.mean_scores_, path.standard_errors_, strict=True)
+        if not isnan(mean)
     )
     columns = ("budget", f"mean {measure}", "standard error", "")
     note = "The smallest budget within one standard error of the best."
@@ -311,7 +325,9 @@ def _document(choices: FitChoices, ready: Prepared, fitted: Fitted) -> dict[str,
     if choices.budget is None:
         document["path"] = {
             "budgets": model.budgets_.tolist(),
-            "scores": model.scores_.tolist(),
+            # What Ctrl-C kept from being scored is null.
+            "scores": [[None if isnan(one) else one for one in row] for row in model.scores_.tolist()],
+            "missing": model.missing_,
             "best_budget": model.best_budget_,
         }
     return document

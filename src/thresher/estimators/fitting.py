@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -63,6 +63,9 @@ class SparseMLP(Predictor):
     checkpoint: Any = None
     checkpoint_every: str | int = "5min"
 
+    # Whether a warm start comes from a larger budget, on a path of budgets.
+    _descends: ClassVar[bool] = False
+
     def _train(
         self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None
     ) -> Trained:
@@ -77,7 +80,8 @@ class SparseMLP(Predictor):
             known = [*direct, *(part for layer in start.layers for part in (layer.weights, layer.bias))]
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight, "the network to start from": known}
         with using(settings.device), checkpointed(self, settings.seed, rows.ranks, **data) as seed:
-            settings, fitted, held_out = replace(settings, seed=seed), rows, None
+            settings = replace(settings, seed=seed, descends=start is not None and self._descends)
+            fitted, held_out = rows, None
             if self.early_stopping:
                 kept, out = rows.ranks.together(lambda: self._split(rows, seed))
                 fitted, held_out = rows.take(kept), rows.take(out)
@@ -172,8 +176,8 @@ class SparseMLP(Predictor):
         start = self._continued(rows, outputs, settings)
         if start is None:
             parts = 0
-        chosen = settings.tuning, settings.alpha, True, settings.screen
-        solver = Auto(settings.batch_size, 1, settings.seed + parts, *chosen)
+        chosen = settings.tuning, settings.alpha, True
+        solver = Auto(settings.batch_size, 1, settings.seed + parts, *chosen, screen=settings.screen)
         self.parts_seen_ = parts + 1
         return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 

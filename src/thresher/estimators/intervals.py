@@ -98,7 +98,8 @@ class IntervalPredictor(Calibrated):
         -------
         array of shape (n, 2), or (n, 2, targets) for several targets
         """
-        return self.network_.predict_interval(self._checked_for_prediction(X), coverage)
+        X = self._checked_for_prediction(X)
+        return self.network_.predict_interval(X, coverage)
 
 
 class SetPredictor(Calibrated):
@@ -119,7 +120,8 @@ class SetPredictor(Calibrated):
         -------
         boolean array of shape (n, n_classes), a column for each of `classes_`
         """
-        return self.network_.predict_set(self._checked_for_prediction(X), coverage)
+        X = self._checked_for_prediction(X)
+        return self.network_.predict_set(X, coverage)
 
 
 def scores_of(network: Network, X: Any, y: np.ndarray) -> np.ndarray:

@@ -135,7 +135,8 @@ class ClassPredictor(Predictor):
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Give the logarithm of the probability of each class, exact where that is next to zero."""
-        scores = self.network_.forward(self._checked_for_prediction(X))
+        X = self._checked_for_prediction(X)
+        scores = self.network_.forward(X)
         if self.network_.link == "softmax":
             return log_softmax(scores, axis=1)
         if self.network_.link == "logistic":

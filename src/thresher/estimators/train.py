@@ -78,6 +78,7 @@ class Settings:
     patience: float = math.inf
     device: str | torch.device = "cpu"
     screen: float | None = None
+    descends: bool = False
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
@@ -255,7 +256,8 @@ def solver_of(settings: Settings, outputs: int) -> Solver:
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
     if settings.solver == "auto":
         chosen = settings.tuning, settings.alpha
-        return Auto(settings.batch_size, settings.max_iter, settings.seed, *chosen, screen=settings.screen)
+        passes, seed, screen = settings.max_iter, settings.seed, settings.screen
+        return Auto(settings.batch_size, passes, seed, *chosen, screen=screen, descends=settings.descends)
     if settings.solver == "paper":
         if len(settings.hidden) > 1:
             return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)
