@@ -35,6 +35,9 @@ LONG = (
     "disk",
     "ranks",
     "cost",
+    "intervals",
+    "probabilities",
+    "path_time",
 )
 COLUMNS = ("what", "measured", "bar", "")
 

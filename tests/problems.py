@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
+from scipy.sparse.linalg import aslinearoperator
 from torch import Tensor
 
 from thresher.data.planted import planted
 from thresher.linear.budget import Schedule
 from thresher.linear.gaussian import GaussianOperator
+from thresher.linear.matrices import as_operator
 from thresher.linear.matrix import MatrixOperator, UnitColumns
 from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
@@ -256,7 +258,25 @@ FORMS = [
     gated("on float16 with bias and scale", dense_random, X=INPUTS["float16"], scaled=True, bias=True),
 ]
 
+
+def sparse_truth() -> Tensor:
+    """Give a matrix most of whose entries are zero."""
+    dense = some_zero_columns()
+    return torch.from_numpy(np.where(np.abs(dense) > 1.0, dense, 0.0))
+
+
+def host(truth: Tensor, dtype: torch.dtype) -> np.ndarray:
+    """Give a matrix as NumPy has it."""
+    return truth.to(dtype).numpy()
+
+
 PLAIN = [
+    *(
+        OperatorCase(
+            name, lambda dtype, form=form: as_operator(form(host(sparse_truth(), dtype))), sparse_truth
+        )
+        for name, form in (("sparse array", scipy.sparse.csr_array), ("linear operator", aslinearoperator))
+    ),
     OperatorCase(
         "matrix",
         lambda dtype: MatrixOperator(torch.from_numpy(some_zero_columns()).to(dtype)),

@@ -119,6 +119,10 @@ class SparseMLPClassifier(_OnCluster, estimators.SparseMLPClassifier):
         """Give the probability of each class for every row: a dask array for a dask collection."""
         return self._each("predict_proba", X)
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """Give the logarithms of these probabilities: a dask array for a dask collection."""
+        return self._each("predict_log_proba", X)
+
     def decision_function(self, X: Any) -> Any:
         """Give a number for every row, or one for each class: a dask array for a dask collection."""
         return self._each("decision_function", X)

@@ -109,5 +109,15 @@ class Progress(Display):
             return ""
         _, began, planned = self._phase
         seconds = left * (now - began) / (planned - left)
-        told = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-        return f", about {told} of {way} left"
+        return f", {duration(seconds)} of {way} left"
+
+
+def duration(seconds: float) -> str:
+    """Say about how long something takes.
+
+    Examples
+    --------
+    >>> duration(42.3), duration(600)
+    ('about 42 s', 'about 10 min')
+    """
+    return f"about {seconds:.0f} s" if seconds < 100 else f"about {seconds / 60:.0f} min"

@@ -54,7 +54,8 @@ def test_a_table_becomes_a_model_file(houses: Path, tmp_path: Path) -> None:
         "Regression: the target holds numbers of 80 different values (--task classification" in result.stderr
     )
     assert "64 rows to train on, 16 to test on, 5 inputs." in result.stderr
-    for text in ("R2 on 16 rows", "Thresher, budget 6", "dense network", "ridge regression", f"wrote {out}"):
+    shown = ("R2 on 16 rows", "Thresher, budget 6", "RMSE", "MAE", "95% interval of R2", f"wrote {out}")
+    for text in (*shown, "the mean", "ridge regression", "dense network", "boosted trees"):
         assert text in result.stdout
     network = Network.load(out)
     assert network.nonzeros <= 6
@@ -73,8 +74,21 @@ def test_the_document_has_all_of_it(houses: Path, tmp_path: Path) -> None:
     assert found["nonzeros"] <= found["budget"] == 6
     assert 0 <= found["score"] <= 1
     assert set(found["inputs_used"]) <= set(Network.load(out).features or ())
-    assert [peer["model"] for peer in found["peers"]] == ["dense network, 100 neurons", "logistic regression"]
-    assert [peer["numbers"] for peer in found["peers"]] == [701, 6]
+    numbers = {peer["model"]: peer["numbers"] for peer in found["peers"]}
+    assert numbers == {
+        "the most frequent class": None,
+        "logistic regression": 6,
+        "dense network, 100 neurons": 701,
+        "boosted trees": None,
+    }
+    assert all(peer["measures"]["accuracy"] == peer["score"] for peer in found["peers"])
+    assert set(found["measures"]) == {"accuracy", "balanced accuracy", "AUC", "log loss"}
+    low, high = found["interval"]
+    assert low <= found["score"] <= high
+    assert found["confusion"]["labels"] == ["no", "yes"]
+    counts = np.array(found["confusion"]["counts"])
+    assert (counts.sum(), np.trace(counts) / 16) == (16, found["score"])
+    assert any("Only 16 rows to test on" in note for note in found["notes"])
     assert Network.load(out).classes.tolist() == ["no", "yes"]
 
 
@@ -91,6 +105,33 @@ def test_a_budget_can_be_chosen(houses: Path, tmp_path: Path, monkeypatch: pytes
     shown = invoke(houses, "--target", "price", "--ignore", "dear", *options, "--solver", "paper").stdout
     assert "Cross-validated on 5 folds" in shown
     assert "chosen" in shown
+
+
+def test_ctrl_c_on_a_path_writes_the_best_network_and_says_what_is_missing(
+    houses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thresher.estimators.choosing.BUDGETS", (2, 4))
+    pd.read_csv(houses).head(40).to_csv(houses, index=False)
+    update, told = LiveTable.update, list[str]()
+
+    def interrupting(self: LiveTable, rows: Any, line: str) -> None:
+        told.append(line)
+        if len(told) == 3:
+            raise KeyboardInterrupt
+        update(self, rows, line)
+
+    monkeypatch.setattr(LiveTable, "update", interrupting)
+    out = tmp_path / "m.thresher"
+    options = ("--target", "price", "--ignore", "dear", "--budget", "auto", "--hidden", "1", "--out", out)
+    result = invoke(houses, *options, "--json")
+    assert result.exit_code == 130
+    assert " left" in told[0]
+    assert "interrupted on fold 2 of 5: 3 of 10 fits were scored" in result.stderr
+    found = json.loads(result.stdout)
+    assert found["path"]["missing"] in result.stderr
+    assert found["path"]["scores"][0][1:] == [None] * 4
+    assert found["peers"] == []
+    assert Network.load(out).nonzeros == found["nonzeros"] <= found["budget"]
 
 
 def test_a_table_may_come_through_a_pipe(houses: Path, tmp_path: Path) -> None:

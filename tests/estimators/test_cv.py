@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from thresher import SparseMLPClassifier, SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
 from thresher.data.planted import planted
-from thresher.errors import BudgetError, DataError, ParameterError
+from thresher.errors import BudgetError, DataError, InterruptedFitWarning, ParameterError
 from thresher.estimators.choosing import BUDGETS, budgets_to_try, choose
 from thresher.solvers.auto import Tuning
 from thresher.solvers.auto.auto import Auto
@@ -194,6 +195,83 @@ def test_ctrl_c_ends_the_whole_path(problem: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(Auto, "step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         small(SparseMLPRegressorCV).fit(problem.X, problem.y)
+
+
+def interrupted_after(count: int) -> Any:
+    """Make a callback that is Ctrl-C after so many fits."""
+    told: list[Any] = []
+
+    def callback(record: dict[str, Any]) -> None:
+        told.append(record)
+        if len(told) == count:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize(
+    ("fits", "budget", "missing"),
+    [
+        (2, None, "interrupted on fold 1 of 2: 2 of 6 fits were scored. The network of budget"),
+        (5, None, "interrupted on fold 2 of 2: 5 of 6 fits were scored. The network of budget"),
+        (
+            7,
+            9,
+            "the walk on all rows was interrupted; every budget was scored. A network of budget 9 was kept",
+        ),
+    ],
+)
+def test_ctrl_c_keeps_the_best_and_says_what_is_missing(
+    fits: int, budget: int | None, missing: str, problem: Any
+) -> None:
+    path = SparseMLPRegressorCV([2, 6, 9], 2, cv=2, max_iter=5, random_state=0, rule="best")
+    # Noise, so that larger budgets are used.
+    y = problem.y + np.random.default_rng(0).normal(size=300)
+    with pytest.warns(InterruptedFitWarning, match="Fit again for all of it"):
+        path.set_params(callback=interrupted_after(fits)).fit(problem.X, y)
+    assert missing in path.missing_
+    assert path.nonzeros_ <= (budget or path.budget_)
+    assert path.predict(problem.X).shape == (300,)
+    assert np.isnan(path.scores_).sum() == max(0, 6 - fits)
+    assert np.isnan(path.mean_scores_).tolist() == np.isnan(path.scores_).all(axis=1).tolist()
+    assert path.set_params(callback=None).fit(problem.X, y).missing_ is None
+
+
+def test_a_path_that_was_interrupted_goes_on_from_its_checkpoint(problem: Any, tmp_path: Path) -> None:
+    path = SparseMLPRegressorCV([2, 6], 2, cv=2, max_iter=5, random_state=0)
+    whole = clone(path).fit(problem.X, problem.y)
+    path.set_params(checkpoint=tmp_path / "path", checkpoint_every=1, callback=interrupted_after(3))
+    with pytest.warns(InterruptedFitWarning, match="Fit again with the same checkpoint="):
+        path.fit(problem.X, problem.y)
+    path.set_params(callback=None).fit(problem.X, problem.y)
+    assert path.missing_ is None
+    assert path.scores_.tolist() == whole.scores_.tolist()
+    assert path.network_.equals(whole.network_)
+
+
+def test_a_budget_that_could_not_help_is_left_out(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[int] = []
+    fit = SparseMLPRegressor.fit
+
+    def counted(self: SparseMLPRegressor, *arguments: Any) -> SparseMLPRegressor:
+        fits.append(self.budget)
+        return fit(self, *arguments)
+
+    monkeypatch.setattr(SparseMLPRegressor, "fit", counted)
+    path = SparseMLPRegressorCV([4, 9, 30], 2, bias=False, cv=2, rule="best", random_state=0)
+    path.fit(problem.X, problem.y)
+    # Six weights explain the targets, so that 9 is what 30 was.
+    assert (fits[0], 9 in fits) == (30, False)
+    assert (path.scores_[1] == path.scores_[2]).all()
+    assert path.mean_nonzeros_[2] <= 9
+
+
+def test_the_time_that_is_left_falls_to_nothing(problem: Any) -> None:
+    left: list[float] = []
+    path = SparseMLPRegressorCV([2, 6], 2, cv=2, max_iter=5, random_state=0, rule="best")
+    path.set_params(callback=lambda record: left.append(record["seconds_left"])).fit(problem.X, problem.y)
+    assert all(seconds >= 0 for seconds in left)
+    assert left[-1] < left[0]
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_the_theorem_s_variant_recovers_one_sparse_neurons(seed: int) -> None:
     problem, beta, inflated = one_sparse_network("", rows=600, features=8, budget=4, seed=seed), 5.0, 8
     operator, watch = UnitColumns(problem.operator), Watch()
     solver = theorem_iht(beta, budget=4, inflation=2.0)
-    solution = iht(operator, problem.y, inflated, solver=solver, max_iter=300, callback=watch)
+    solution = run(solver, Linear(operator, problem.y), inflated, max_iter=300, callback=watch)
     assert [record["step_size"] for record in watch.records] == pytest.approx([2 / (3 * beta)] * 300)
     assert max(record["nonzeros"] for record in watch.records) == inflated
     for iterate in watch.iterates[::20]:
@@ -165,7 +165,8 @@ def test_an_inflated_budget_hands_out_no_more_than_was_asked_for_and_not_nothing
 def test_never_more_nonzeros_than_the_schedule_allows(problem: Problem, name: str, inflation: float) -> None:
     schedule = breathing(problem.budget, inflation)
     watch, solver = Watch(), replace(SOLVERS[name], schedule=schedule)
-    solution = iht(problem.operator, problem.y, problem.budget, solver=solver, max_iter=9, callback=watch)
+    objective = Linear(problem.operator, problem.y)
+    solution = run(solver, objective, problem.budget, max_iter=9, callback=watch)
     for step, (record, iterate) in enumerate(zip(watch.records, watch.iterates, strict=True)):
         assert record["nonzeros"] == iterate.w.nonzeros <= schedule(step)
         assert (iterate.w.values != 0).all(), "a zero is no weight"
@@ -328,7 +329,7 @@ def test_what_an_operator_cannot_do_is_refused_before_work_starts(solver: IHT, m
     with pytest.raises(
         ParameterError, match=rf"^GaussianOperator has no .*{missing}.*: use \S+=None[^.]*\.$"
     ):
-        iht(problem.operator, problem.y, problem.budget, solver=solver, callback=watch)
+        iht(problem.operator, problem.y, problem.budget, solver=solver, callback=watch.records.append)
     assert not watch.records
 
 
@@ -574,11 +575,6 @@ def test_an_operator_whose_shapes_do_not_fit_is_refused_naming_the_method(method
     A.short = method
     with pytest.raises(ParameterError, match=f"^{method} of Misfit gave shape .* but an operator of 20 rows"):
         iht(A, np.ones(20), budget=3)
-
-
-def test_what_is_no_operator_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"operator=ndarray.*MatrixOperator"):
-        iht(np.eye(3), np.ones(3), budget=1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("share", [0.0, 1e-16])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,15 @@ import typer
 from thresher._version import __version__
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated, reads_from_disk
+from thresher.cli.outcome import INTERRUPTED, typed_command
+from thresher.cli.scores import Scores, peers_of, print_scores, scores_of, with_calibration
 from thresher.cli.screen import print_json, print_table
 from thresher.cli.writable import check_file
 from thresher.errors import InterruptedFitWarning, ParameterError
+from thresher.progress import duration
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
-    from thresher.experiments.peers import Peer
     from thresher.objective.ranks import Alone
 
 # Lines of the live table.
@@ -53,12 +56,11 @@ class FitChoices:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What came out: the model, its score on the test rows, and the peers' scores."""
+    """What came out: the model, the seconds it took, and what it and its peers score on the test rows."""
 
     model: Any
-    score: float | None
     seconds: float
-    peers: tuple[Peer, ...]
+    scores: Scores
 
 
 def run_fit(choices: FitChoices, as_json: bool, quiet: bool) -> None:
@@ -95,11 +97,15 @@ def _run(choices: FitChoices, ranks: Alone | None, as_json: bool, quiet: bool) -
     model, seconds = (_fitted_path if choices.budget is None else _fitted_once)(choices, own, not quiet)
     if not first:
         return
+    missing = getattr(model, "missing_", None)
     fitted = _kept(choices, ready, model, seconds, shown=not quiet)
     if as_json:
         print_json(_document(choices, ready, fitted))
     elif not quiet:
         _print(choices, ready, fitted)
+    if missing is not None:
+        typer.echo(f"Interrupted: {missing} The command was\n  {typed_command()}", err=True)
+        raise typer.Exit(INTERRUPTED)
 
 
 def _prepared(choices: FitChoices, writes: bool = True) -> Prepared:
@@ -173,16 +179,18 @@ def _announce(ready: Prepared) -> None:
 
 
 def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, shown: bool) -> Fitted:
+    network = annotated(model.network_, ready.encoding.features, ready.details())
+    scores = scores_of(network, ready)
     # Before the peers, which may take longer than the fit.
-    annotated(model.network_, ready.encoding.features, ready.details()).save(choices.out)
-    if choices.checkpoint is not None:
+    with_calibration(network, ready).save(choices.out)
+    interrupted = getattr(model, "missing_", None) is not None
+    if choices.checkpoint is not None and not interrupted:
         choices.checkpoint.unlink(missing_ok=True)
-    if ready.y_test is None:
-        return Fitted(model, None, seconds, ())
     # The peers would read all rows into memory.
-    compares = choices.compare and not reads_from_disk(choices.data, choices.on_disk)
-    score = round(float(model.score(ready.X_test, ready.y_test)), 4)
-    return Fitted(model, score, seconds, _peers(choices, ready, shown) if compares else ())
+    held = not reads_from_disk(choices.data, choices.on_disk)
+    if choices.compare and ready.y_test is not None and held and not interrupted:
+        scores = scores.with_peers(peers_of(ready, choices.seed, shown))
+    return Fitted(model, seconds, scores)
 
 
 def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any, float]:
@@ -226,7 +234,9 @@ def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
                 for one, found in sorted(scores.items())
             ]
             where = "all rows" if fold is None else f"fold {fold + 1} of {record['folds']}"
-            table.update(rows, f"budget {budget:,}, {where}")
+            left = record["seconds_left"]
+            table.title = f"choosing the budget: {duration(left)} left"
+            table.update(rows, f"budget {budget:,}, {where}, {duration(left)} left")
 
         model = kind(
             hidden=_hidden(choices),
@@ -252,21 +262,10 @@ def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
         try:
             model.fit(ready.X, ready.y)
         except InterruptedFitWarning:
-            raise KeyboardInterrupt from None
+            # A path keeps the best network so far, and says what is missing.
+            if getattr(model, "missing_", None) is None:
+                raise KeyboardInterrupt from None
     return model, round(time.perf_counter() - began, 3)
-
-
-def _peers(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Peer, ...]:
-    from thresher.experiments.peers import fit_peer, peer_models
-
-    assert ready.y_test is not None
-    found: list[Peer] = []
-    models = peer_models(ready.task == "classification", ready.encoding.sparse, choices.seed)
-    with LiveTable("comparing", ("model", "score"), shown) as table:
-        for name, model in models.items():
-            table.update([*((peer.model, f"{peer.score:.4f}") for peer in found), (name, "...")], name)
-            found.append(fit_peer(name, model, ready.X, ready.y, ready.X_test, ready.y_test))
-    return tuple(found)
 
 
 def _measure(ready: Prepared) -> str:
@@ -274,21 +273,14 @@ def _measure(ready: Prepared) -> str:
 
 
 def _print(choices: FitChoices, ready: Prepared, fitted: Fitted) -> None:
-    from thresher.experiments import Table
-
     model = fitted.model
     budget = model.budget_ if choices.budget is None else choices.budget
     if choices.budget is None:
         _print_path(model, _measure(ready))
-    rows: list[tuple[Any, ...]] = [
-        (f"Thresher, budget {budget:,}", model.nonzeros_, fitted.score, fitted.seconds)
-    ]
-    rows += [(peer.model, peer.numbers, peer.score, peer.seconds) for peer in fitted.peers]
-    tested = "no rows set aside" if ready.y_test is None else f"{len(ready.y_test):,} rows it has not seen"
-    columns = ("model", "nonzeros", _measure(ready), "seconds")
     used = int(model.network_.support().sum())
     note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {model.status_}"
-    print_table(Table(f"{ready.target}: {_measure(ready)} on {tested}", columns, tuple(rows), note))
+    name = f"Thresher, budget {budget:,}"
+    print_scores(name, model.nonzeros_, fitted.seconds, ready, fitted.scores, note)
     typer.echo(f"wrote {choices.out}")
 
 
@@ -298,6 +290,7 @@ def _print_path(path: Any, measure: str) -> None:
     rows = tuple(
         (int(budget), float(mean), float(error), "chosen" if budget == path.budget_ else "")
         for budget, mean, error in zip(path.budgets_, path.mean_scores_, path.standard_errors_, strict=True)
+        if not isnan(mean)
     )
     columns = ("budget", f"mean {measure}", "standard error", "")
     note = "The smallest budget within one standard error of the best."
@@ -323,17 +316,18 @@ def _document(choices: FitChoices, ready: Prepared, fitted: Fitted) -> dict[str,
         "budget": choices.budget if choices.budget is not None else model.budget_,
         "nonzeros": model.nonzeros_,
         "measure": _measure(ready),
-        "score": fitted.score,
+        **fitted.scores.document(),
         "seconds": fitted.seconds,
         "status": model.status_.name,
-        "peers": [asdict(peer) for peer in fitted.peers],
         "seed": choices.seed,
         "model": str(choices.out),
     }
     if choices.budget is None:
         document["path"] = {
             "budgets": model.budgets_.tolist(),
-            "scores": model.scores_.tolist(),
+            # What Ctrl-C kept from being scored is null.
+            "scores": [[None if isnan(one) else one for one in row] for row in model.scores_.tolist()],
+            "missing": model.missing_,
             "best_budget": model.best_budget_,
         }
     return document

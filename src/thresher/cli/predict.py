@@ -15,12 +15,13 @@ import typer
 from thresher._version import __version__
 from thresher.atomic import write_whole
 from thresher.cli.model import details_of, encoding_of, reads_from_disk
+from thresher.cli.predict_columns import Added
 from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_rows
 from thresher.cli.screen import print_json
 from thresher.cli.writable import check_file
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
-from thresher.errors import DataError, DataFileError, ParameterError
+from thresher.errors import DataError, DataFileError
 from thresher.network import Network
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def run_predict(
     *,
     column: str,
     probabilities: bool,
+    coverage: float | None = None,
     on_disk: bool,
     as_json: bool,
     quiet: bool,
@@ -59,11 +61,14 @@ def run_predict(
         Name of the column to add.
     probabilities : bool
         Whether to add the probability of each class.
+    coverage : float, optional
+        The share of targets that the intervals to add, or the sets of classes, are to hold.
     on_disk, as_json, quiet : bool
         As on the command line.
     """
+    added = Added(column, probabilities, coverage)
     if reads_from_disk(data, on_disk):
-        _predict_on_disk(model, data, out, column, probabilities, as_json=as_json, quiet=quiet)
+        _predict_on_disk(model, data, out, added, as_json=as_json, quiet=quiet)
         return
     if out != STANDARD_INPUT:
         check_file(Path(out))
@@ -71,7 +76,7 @@ def run_predict(
     network = Network.load(model)
     table = open_table(data)
     frame = table.frame()
-    predicted = _predict(network, frame, column, probabilities)
+    predicted = _predict(network, frame, added)
     if not quiet:
         for note in predicted.notes:
             typer.echo(note, err=True)
@@ -84,17 +89,15 @@ def run_predict(
         sys.stdout.write(_text(table, frame, predicted, ",", original=True))
 
 
-def _predict_on_disk(
-    model: str, data: str, out: str, column: str, probabilities: bool, *, as_json: bool, quiet: bool
-) -> None:
+def _predict_on_disk(model: str, data: str, out: str, added: Added, *, as_json: bool, quiet: bool) -> None:
     """Write predictions while rows are read; a JSON document holds all of them."""
     if out != STANDARD_INPUT:
         check_file(Path(out))
-    found = predict_rows(Network.load(model), data, column, probabilities)
+    found = predict_rows(Network.load(model), data, added)
     if as_json and out == STANDARD_INPUT:
         names = next(found)
         columns = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
-        print_json(_document(model, data, None, len(columns[column]), Predicted(columns, [], None)))
+        print_json(_document(model, data, None, len(columns[added.column]), Predicted(columns, [], None)))
         return
     rows = write_rows(found, out)
     if as_json:
@@ -110,9 +113,8 @@ def _check_kind(path: Path) -> None:
         )
 
 
-def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: bool) -> Predicted:
-    if column in frame.columns:
-        raise ParameterError(f"--column {column!r} is already in the table: choose another name.")
+def _predict(network: Network, frame: pd.DataFrame, added: Added) -> Predicted:
+    added.refuse_taken(network, list(frame.columns))
     encoding = encoding_of(network)
     X = encoding.filled(encoding.matrix(frame))
     complete = complete_rows(X)
@@ -124,15 +126,11 @@ def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: 
         if encoding.missing != "drop":
             encoding.refuse_missing(X, np.arange(len(frame)))
         notes.append(f"{(~complete).sum():,} rows lack a value and get no prediction.")
-    rows = X[complete]
-    answers = network.predict(rows)
-    columns = {column: _spread_out(answers, complete)}
-    if probabilities:
-        if network.classes is None:
-            raise ParameterError("--probabilities needs classes, but this model predicts numbers.")
-        shares = network.predict_proba(rows)
-        for place, label in enumerate(network.classes.tolist()):
-            columns[f"P({label})"] = _spread_out(shares[:, place], complete)
+    found = added.values(network, X[complete])
+    answers = found[0]
+    columns = {
+        name: _spread_out(values, complete) for name, values in zip(added.names(network), found, strict=True)
+    }
     score = _score(network, frame, answers, complete)
     if score is not None:
         notes.append(
@@ -143,8 +141,6 @@ def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: 
 
 def _spread_out(values: np.ndarray, complete: np.ndarray) -> list[Any]:
     """Put the values of complete rows into all rows, None elsewhere."""
-    if values.ndim > 1:
-        raise DataError(f"the model predicts {values.shape[1]} columns, and a table takes one: use Python.")
     spread = np.full(len(complete), None, dtype=object)
     spread[complete] = values.tolist()
     return list(spread)

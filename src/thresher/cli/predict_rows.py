@@ -11,6 +11,7 @@ import typer
 
 from thresher.atomic import write_whole
 from thresher.cli.model import details_of, encoding_of
+from thresher.cli.predict_columns import Added
 from thresher.data import open_rows
 from thresher.data.opening import ROW_KINDS, files_of
 from thresher.data.rows import OnDisk
@@ -20,21 +21,13 @@ from thresher.network import Network
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 
-def predict_rows(network: Network, data: str, column: str, probabilities: bool) -> Iterator[tuple[Any, ...]]:
+def predict_rows(network: Network, data: str, added: Added) -> Iterator[tuple[Any, ...]]:
     """Yield the names of the new columns, then the predictions of every row, reading a block at a time."""
-    if probabilities and network.classes is None:
-        raise ParameterError("--probabilities needs classes, but this model predicts numbers.")
+    names = added.names(network)
     rows = _opened(network, data)
-    labels = network.classes.tolist() if probabilities and network.classes is not None else []
-    yield (column, *(f"P({label})" for label in labels))
+    yield tuple(names)
     for _, part in rows.chunks():
-        answers = network.predict(part)
-        if answers.ndim > 1:
-            raise ParameterError(
-                f"the model predicts {answers.shape[1]} columns, and a table takes one: use Python."
-            )
-        shares = network.predict_proba(part).T.tolist() if labels else []
-        yield from zip(answers.tolist(), *shares, strict=True)
+        yield from zip(*(values.tolist() for values in added.values(network, part)), strict=True)
 
 
 def _opened(network: Network, data: str) -> OnDisk:

@@ -71,17 +71,18 @@ def print_table(table: Table) -> None:
     """Print a table of plain values, its note below it."""
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table as RichTable
 
     drawn = RichTable(box=box.SIMPLE_HEAD)
     for name, value in zip(table.columns, table.rows[0], strict=True):
-        drawn.add_column(name, justify="left" if isinstance(value, str) else "right")
+        drawn.add_column(escape(name), justify="left" if isinstance(value, str) else "right")
     for row in table.rows:
-        drawn.add_row(*map(_text, row))
+        drawn.add_row(*(escape(_text(value)) for value in row))
     console = Console()
     # Where nobody looks, there is no edge to keep to.
     console = console if console.is_terminal else Console(width=200)
-    console.print(table.title, style="bold", highlight=False)
+    console.print(table.title, style="bold", highlight=False, markup=False)
     console.print(drawn)
     if table.note:
         console.print(f"{table.note}\n", highlight=False, markup=False)

@@ -51,7 +51,10 @@ def fit(
         str | None, typer.Option(help="Penalty on large weights, such as 0.3.", metavar="NUMBER")
     ] = None,
     compare: Annotated[
-        bool, typer.Option("--compare/--no-compare", help="Fit a dense network and a linear model as well.")
+        bool,
+        typer.Option(
+            "--compare/--no-compare", help="Fit a linear model, a dense network and boosted trees as well."
+        ),
     ] = True,
     checkpoint: Annotated[
         Path | None,
@@ -127,6 +130,13 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Add a column for the probability of each class as well.")
     ] = False,
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            help="Add between which numbers, or in which set of classes, targets lie that often, such as 90.",
+            metavar="PERCENT",
+        ),
+    ] = None,
     on_disk: OnDisk = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -141,6 +151,7 @@ def predict(
 
     with reported(debug, "Nothing was written. Run it again with:"):
         from thresher.cli.predict import run_predict
+        from thresher.cli.values import percent
 
         run_predict(
             model,
@@ -148,6 +159,7 @@ def predict(
             out,
             column=column,
             probabilities=probabilities,
+            coverage=None if interval is None else percent("--interval", interval),
             on_disk=on_disk,
             as_json=as_json,
             quiet=quiet,

@@ -103,6 +103,20 @@ def share(option: str, text: str) -> float:
     return value
 
 
+def percent(option: str, text: str) -> float:
+    """Read a percentage between 1 and 100 as a share.
+
+    Examples
+    --------
+    >>> percent("--interval", "90")
+    0.9
+    """
+    value = _real(text.removesuffix("%"))
+    if not 1 <= value < 100:
+        raise ParameterError(f"{option} {text!r}, but it takes a percentage from 1 to below 100, such as 90.")
+    return value / 100
+
+
 def one_of(option: str, text: str, allowed: tuple[str, ...]) -> str:
     """Read one of several words.
 

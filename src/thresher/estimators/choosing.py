@@ -154,6 +154,8 @@ def standard_errors(scores: np.ndarray) -> np.ndarray:  # (n_budgets,)
 def walk(model: Any, X: Any, y: np.ndarray, budgets: Sequence[int]) -> Iterator[tuple[int, Any]]:
     """Fit the largest budget, then each smaller one from where the last ended; yield place and model.
 
+    A network that a smaller budget has room for as well is that budget's too: more could not help.
+
     Parameters
     ----------
     model : estimator
@@ -165,15 +167,17 @@ def walk(model: Any, X: Any, y: np.ndarray, budgets: Sequence[int]) -> Iterator[
     """
     for place in reversed(range(len(budgets))):
         model.set_params(budget=budgets[place])
-        with warnings.catch_warnings():
-            # Ctrl-C ends the whole path, not only the fit that it meets.
-            warnings.simplefilter("error", InterruptedFitWarning)
-            # A budget too small for any path through the network is a fair try; its score tells.
-            warnings.filterwarnings("ignore", message="no input reaches an output")
-            try:
-                model.fit(X, y)
-            except InterruptedFitWarning:
-                raise KeyboardInterrupt from None
+        if not model._descends or model.nonzeros_ > budgets[place]:
+            with warnings.catch_warnings():
+                # Ctrl-C ends the whole path, not only the fit that it meets.
+                warnings.simplefilter("error", InterruptedFitWarning)
+                # A budget too small for any path through the network is a fair try; its score tells.
+                warnings.filterwarnings("ignore", message="no input reaches an output")
+                try:
+                    model.fit(X, y)
+                except InterruptedFitWarning:
+                    raise KeyboardInterrupt from None
+            model._descends = True
         yield place, model
 
 

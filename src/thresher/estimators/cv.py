@@ -11,23 +11,23 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from thresher.errors import DataError, ParameterError
+from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
 from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.choosing import (
     RULES,
     budgets_to_try,
-    choose,
     folds_of,
     scorer_of,
-    standard_errors,
     walk,
 )
 from thresher.estimators.inputs import part_of
+from thresher.estimators.intervals import IntervalPredictor, SetPredictor
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
+from thresher.estimators.path import Course
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
 from thresher.objective.ranks import present
-from thresher.solvers.journal import forgetting
+from thresher.solvers.journal import forgetting, journal
 
 
 @dataclass(eq=False, repr=False)
@@ -106,39 +106,85 @@ class _BudgetPath(Predictor):
         seed: int,
         classifier: bool,
     ) -> None:
-        """Fit every fold, and go down to the budget chosen."""
+        """Fit every fold, and go down to the budget chosen; after Ctrl-C keep what there is."""
+        course = Course(budgets, len(folds))
+        self.missing_: str | None = None
+        try:
+            self._score(course, y, rows, folds, seed, classifier)
+        except KeyboardInterrupt:
+            if not len(course.compared):
+                raise
+            journal().break_off()
+            self._choose(course)
+            self._keep_unfinished(course, rows, folds)
+            return
+        self._choose(course)
+        chosen = budgets.index(self.budget_)
+        try:
+            for place, model in walk(self._new(seed), X, y, budgets[chosen:]):
+                self._keep(model)
+                self._tell(course, budgets[chosen + place], None, None)
+        except KeyboardInterrupt:
+            journal().break_off()
+            self._keep_unfinished(course, rows, folds)
+
+    def _score(
+        self,
+        course: Course,
+        y: np.ndarray,
+        rows: Any,
+        folds: list[tuple[np.ndarray, np.ndarray]],
+        seed: int,
+        classifier: bool,
+    ) -> None:
+        """Walk down the budgets on every fold."""
         scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
-        scores = np.empty((len(budgets), len(folds)))
-        nonzeros = np.empty((len(budgets), len(folds)), dtype=int)
         for fold, split in enumerate(folds):
             (seen, train), (unseen, test) = (part_of(rows, numbers) for numbers in split)
-            for place, model in walk(self._new(seed), seen, y[train], budgets):
+            for place, model in walk(self._new(seed), seen, y[train], course.budgets):
                 score = scorer(model, unseen, y[test])
                 if not np.isfinite(score):
                     raise DataError(
                         f"scoring={self.scoring!r} gives {score} on fold {fold + 1}, whose {len(test)} "
                         f"row{'s' * (len(test) > 1)} it cannot measure. Use larger folds or another measure."
                     )
-                scores[place, fold] = score
-                nonzeros[place, fold] = model.nonzeros_
-                self._tell(budgets[place], fold, len(folds), scores[place, fold])
-        self.budgets_, self.scores_ = np.array(budgets), scores
-        self.mean_nonzeros_ = nonzeros.mean(axis=1)
-        self.mean_scores_ = scores.mean(axis=1)
-        self.standard_errors_ = standard_errors(scores)
-        chosen, best = choose(self.mean_scores_, self.standard_errors_, self.rule)
-        self.budget_, self.best_budget_ = budgets[chosen], budgets[best]
-        for place, model in walk(self._new(seed), X, y, budgets[chosen:]):
-            self._tell(budgets[chosen + place], None, len(folds), None)
-            self.estimator_ = model
-        self.network_ = self.estimator_.network_
-        self.status_ = self.estimator_.status_
-        self.n_iter_ = self.estimator_.n_iter_
+                course.scored(place, fold, model, score)
+                self._tell(course, course.budgets[place], fold, score)
 
-    def _tell(self, budget: int, fold: int | None, folds: int, score: float | None) -> None:
-        if self.callback is not None:
-            with forgetting():
-                self.callback({"budget": budget, "fold": fold, "folds": folds, "score": score})
+    def _choose(self, course: Course) -> None:
+        self.budgets_, self.scores_ = np.array(course.budgets), course.scores
+        self.mean_nonzeros_ = course.mean_nonzeros()
+        self.mean_scores_, self.standard_errors_ = course.means()
+        chosen, best = course.chosen(self.rule)
+        self.budget_, self.best_budget_ = course.budgets[chosen], course.budgets[best]
+        # That of another fit is not of this path.
+        if hasattr(self, "estimator_"):
+            del self.estimator_
+
+    def _keep(self, model: Any) -> None:
+        self.estimator_ = model
+        self.network_, self.status_, self.n_iter_ = model.network_, model.status_, model.n_iter_
+
+    def _keep_unfinished(self, course: Course, rows: Any, folds: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Keep the network that comes nearest to the one that was asked for, and say what is missing."""
+        if hasattr(self, "estimator_"):
+            kept = f"A network of budget {self.estimator_.budget:,} was kept"
+        else:
+            self._keep(course.first[course.budgets.index(self.budget_)])
+            kept = (
+                f"The network of budget {self.budget_:,} was kept that saw {len(folds[0][0]):,} of "
+                f"{rows.shape[0]:,} rows"
+            )
+        on = "" if self.checkpoint is None else f" with the same checkpoint={str(self.checkpoint)!r}"
+        missing = self.missing_ = course.missing(f"{kept}. Fit again{on} for all of it.")
+        warn_user(missing, InterruptedFitWarning)
+
+    def _tell(self, course: Course, budget: int, fold: int | None, score: float | None) -> None:
+        if self.callback is None:
+            return
+        told = {"budget": budget, "fold": fold, "folds": course.folds, "score": score}
+        with forgetting():
+            self.callback({**told, "seconds_left": course.seconds_left()})
 
 
 def _flat(folds: list[tuple[np.ndarray, np.ndarray]] | None) -> list[np.ndarray] | None:
@@ -146,7 +192,7 @@ def _flat(folds: list[tuple[np.ndarray, np.ndarray]] | None) -> list[np.ndarray]
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
+class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPath):
     """A :class:`SparseMLPRegressor` that chooses its budget by cross-validation.
 
     On every fold the largest budget is fitted first and each smaller one starts from the network before it.
@@ -173,7 +219,8 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
     random_state : int, RandomState or None
         Seed of folds and fits.
     callback : callable, optional
-        Called after every fit with a dict of budget, fold, folds and score; on the last walk fold is None.
+        Called after every fit with a dict of budget, fold, folds, score and seconds_left, an estimate; on the
+        last walk fold is None.
     checkpoint, checkpoint_every
         As in :class:`SparseMLPRegressor`, for all fits together.
 
@@ -191,6 +238,8 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
         The network of the chosen budget, fitted to all rows.
     estimator_ : SparseMLPRegressor
         The estimator that holds it.
+    missing_ : str or None
+        What was not done because of Ctrl-C, and which network was kept all the same.
 
     Examples
     --------
@@ -222,7 +271,7 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, _BudgetPath):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, _BudgetPath):
+class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredictor, _BudgetPath):
     """A :class:`SparseMLPClassifier` that chooses its budget by cross-validation.
 
     Parameters and attributes are those of :class:`SparseMLPRegressorCV`, and in addition:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from thresher.device import using
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError, warn_user
 from thresher.estimators.checkpointing import checkpointed
+from thresher.estimators.importances import importances_of, spreads_of
 from thresher.estimators.predicting import Predictor
 from thresher.estimators.refusals import LARGEST
 from thresher.estimators.train import Rows, Settings, Trained, solver_of, train
@@ -62,6 +63,9 @@ class SparseMLP(Predictor):
     checkpoint: Any = None
     checkpoint_every: str | int = "5min"
 
+    # Whether a warm start comes from a larger budget, on a path of budgets.
+    _descends: ClassVar[bool] = False
+
     def _train(
         self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None
     ) -> Trained:
@@ -76,11 +80,13 @@ class SparseMLP(Predictor):
             known = [*direct, *(part for layer in start.layers for part in (layer.weights, layer.bias))]
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight, "the network to start from": known}
         with using(settings.device), checkpointed(self, settings.seed, rows.ranks, **data) as seed:
-            settings, fitted, held_out = replace(settings, seed=seed), rows, None
+            settings = replace(settings, seed=seed, descends=start is not None and self._descends)
+            fitted, held_out = rows, None
             if self.early_stopping:
                 kept, out = rows.ranks.together(lambda: self._split(rows, seed))
                 fitted, held_out = rows.take(kept), rows.take(out)
             trained = self._run(fitted, outputs, loss, settings, start, held_out)
+            trained = replace(trained, spreads=spreads_of(rows, trained.layers, trained.direct))
         if trained.solution.status is INTERRUPTED:
             on = "warm_start=True" if self.checkpoint is None else f"the same checkpoint={self.checkpoint!r}"
             warn_user(
@@ -170,8 +176,8 @@ class SparseMLP(Predictor):
         start = self._continued(rows, outputs, settings)
         if start is None:
             parts = 0
-        chosen = settings.tuning, settings.alpha, True, settings.screen
-        solver = Auto(settings.batch_size, 1, settings.seed + parts, *chosen)
+        chosen = settings.tuning, settings.alpha, True
+        solver = Auto(settings.batch_size, 1, settings.seed + parts, *chosen, screen=settings.screen)
         self.parts_seen_ = parts + 1
         return self._train(rows, outputs, loss, replace(settings, solver=solver, max_iter=1), start=start)
 
@@ -207,6 +213,8 @@ class SparseMLP(Predictor):
         names = getattr(self, "feature_names_in_", None)
         features = None if names is None else tuple(str(name) for name in names)
         self.network_ = Network(trained.layers, direct=trained.direct, features=features, **links)
+        assert trained.spreads is not None
+        self.used_importances_ = importances_of(self.network_, trained.spreads)
         self.status_ = solution.status
         if settings.budget >= trained.size:
             self.status_ = Status(
@@ -218,6 +226,17 @@ class SparseMLP(Predictor):
         self.loss_curve_ = [record["loss"] for record in solution.history]
         self.n_iter_ = max(1, round(solution.history[-1]["passes"])) if solution.history else 0
         self.loss_ = solution.loss
+
+    @property
+    def validation_scores_(self) -> list[float] | None:
+        """The score on the rows that early stopping set aside, after every step that could be kept.
+
+        It is the share of the best constant's loss that is explained there: R2 under the squared error. None
+        without early stopping.
+        """
+        check_is_fitted(self, "network_")
+        scores = [record["validation_score"] for record in self.history_ if "validation_score" in record]
+        return scores if self.early_stopping else None
 
     @property
     def coefs_(self) -> list[np.ndarray]:

@@ -7,6 +7,7 @@ from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 
 from thresher.data.rows import OnDisk
@@ -55,6 +56,22 @@ def refuse_all_but_numbers(name: str, values: Any) -> None:
         shown = repr(found[:QUOTED]) if isinstance(found, (str, bytes, bytearray)) else str(found)
         where = name if column is None else f"column {column!r} of {name}"
         raise DataError(f"{where} holds {what} ({shown}), but a network computes with numbers. {advice}")
+
+
+def as_frame(X: Any) -> Any:
+    """Make a frame of pandas of one of another library, such as polars; anything else stays as it is.
+
+    A frame is told by names of columns and `to_numpy`, and by what pandas has and arrays lack.
+
+    Examples
+    --------
+    >>> as_frame([[1.0]])
+    [[1.0]]
+    """
+    names = getattr(X, "columns", None)
+    if names is None or hasattr(X, "iloc") or not callable(getattr(X, "to_numpy", None)):
+        return X
+    return pd.DataFrame(X.to_numpy(), columns=list(names))
 
 
 def target_of(X: Any, y: Any) -> Any:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 from thresher.device import from_host, to_host
 from thresher.errors import DataError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
+from thresher.estimators.intervals import IntervalPredictor, SetPredictor
 from thresher.estimators.parameters import check_parameters
 from thresher.estimators.predicting import ClassPredictor, Scored, refuse_one_class
 from thresher.estimators.train import Rows, Settings
@@ -31,7 +32,7 @@ LOSSES: dict[str, Callable[[], Loss]] = {
 
 
 @dataclass(eq=False, repr=False)
-class SparseMLPRegressor(Scored, RegressorMixin, SparseMLP):
+class SparseMLPRegressor(Scored, RegressorMixin, IntervalPredictor, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for regression.
 
     The network is trained sparse: the default solver never holds more than a multiple of the budget (ten
@@ -178,7 +179,7 @@ class SparseMLPRegressor(Scored, RegressorMixin, SparseMLP):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SparseMLP):
+class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor, SparseMLP):
     """A ReLU network with at most `budget` nonzero weights, for two or more classes.
 
     Parameters are those of :class:`SparseMLPRegressor`, and in addition:

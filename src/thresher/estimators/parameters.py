@@ -16,7 +16,7 @@ from thresher.errors import ParameterError
 from thresher.estimators.train import Settings
 from thresher.linear.budget import check_budget
 from thresher.solvers.auto import Tuning
-from thresher.solvers.loop import Needs
+from thresher.solvers.sound import problem_with
 
 # What a regressor and a classifier can be asked to minimise, and what an object that says it must have.
 LOSSES = (("auto", "squared", "huber", "poisson"), ("auto", "logistic", "squared"))
@@ -49,17 +49,8 @@ def check_parameters(estimator: Any) -> Settings:
             f"solver={estimator.solver!r}, but it must be 'auto', 'paper' or a solver object.{hint}"
         )
     elif not isinstance(estimator.solver, str):
-        require(
-            "solver",
-            _object_with(estimator.solver, ("needs", "init", "step", "stop", "rescue")),
-            "'auto', 'paper' or a solver object with needs, init, step, stop and rescue",
-        )
-        needs = getattr(estimator.solver, "needs", None)
-        if needs is not None and not isinstance(estimator.solver, type) and not isinstance(needs, Needs):
-            problems.append(
-                f"solver.needs={needs!r}, but it must be a thresher.solvers.loop.Needs, which says what it "
-                "takes."
-            )
+        lacks = problem_with(estimator.solver)
+        require("solver", lacks is None, f"'auto', 'paper' or a solver object, and {lacks}")
     for name in ("bias", "scale"):
         require(name, getattr(estimator, name) in (None, True, False), "True, False or None")
     alpha = estimator.alpha

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import log_expit, log_softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import (
     _check_feature_names,
@@ -18,7 +19,7 @@ from sklearn.utils.validation import (
 
 from thresher.data.rows import OnDisk
 from thresher.errors import DataError
-from thresher.estimators.inputs import refuse_all_but_numbers, target_of
+from thresher.estimators.inputs import as_frame, refuse_all_but_numbers, target_of
 from thresher.network import Network
 
 # Types of numbers that are read as they are; anything else becomes float64.
@@ -37,6 +38,7 @@ class Predictor(BaseEstimator):
 
     def _validated(self, X: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
         """Check X and y without copying X: integers and float16 stay, other numbers become float64."""
+        X = as_frame(X)
         refuse_all_but_numbers("X", X)
         y = target_of(X, y)
         if numeric:
@@ -60,6 +62,7 @@ class Predictor(BaseEstimator):
 
     def _checked_for_prediction(self, X: Any) -> Any:
         check_is_fitted(self, "network_")
+        X = as_frame(X)
         refuse_all_but_numbers("X", X)
         if isinstance(X, OnDisk):
             self._check_columns(X, reset=False)
@@ -89,6 +92,20 @@ class Predictor(BaseEstimator):
         check_is_fitted(self, "network_")
         return self.network_.inputs_used() if indices else self.network_.support()
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """How much each input matters: how far outputs move at most for one standard deviation, as shares.
+
+        Zero for inputs that are not used, so that SelectFromModel and RFE keep those that are.
+        """
+        check_is_fitted(self, "network_")
+        # A path of budgets keeps the estimator that it chose.
+        fitted: Any = getattr(self, "estimator_", self)
+        columns, shares = fitted.used_importances_
+        every = np.zeros(self.network_.inputs)
+        every[columns] = shares
+        return every
+
     def predict(self, X: Any) -> np.ndarray:
         """Predict the target of every row: a number, several, or a class."""
         X = self._checked_for_prediction(X)
@@ -115,6 +132,17 @@ class ClassPredictor(Predictor):
         """Give the probability of each class for every row."""
         X = self._checked_for_prediction(X)
         return self.network_.predict_proba(X)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Give the logarithm of the probability of each class, exact where that is next to zero."""
+        X = self._checked_for_prediction(X)
+        scores = self.network_.forward(X)
+        if self.network_.link == "softmax":
+            return log_softmax(scores, axis=1)
+        if self.network_.link == "logistic":
+            return np.column_stack([log_expit(-scores[:, 0]), log_expit(scores[:, 0])])
+        with np.errstate(divide="ignore"):
+            return np.log(self.network_.predict_proba(X))
 
 
 def refuse_one_class(classes: np.ndarray) -> None:

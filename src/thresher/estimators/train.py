@@ -39,7 +39,7 @@ from thresher.objective.ranks import Alone
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
-from thresher.solvers.auto.wide import alternating
+from thresher.solvers.auto.wide import alternating, loss_of_constant
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import IHT, paper_iht
 from thresher.solvers.layerwise import Layerwise
@@ -78,6 +78,7 @@ class Settings:
     patience: float = math.inf
     device: str | torch.device = "cpu"
     screen: float | None = None
+    descends: bool = False
     tuning: Tuning = field(default_factory=Tuning)
 
     @property
@@ -130,6 +131,8 @@ class Trained:
     direct: Weights | None
     solution: Solution
     size: int
+    # The standard deviation of every input that a weight reads.
+    spreads: np.ndarray | None = None
 
 
 def train(
@@ -185,8 +188,13 @@ def train(
         problem, solver = _linear(objective, settings), _completed(solver, layout, settings)
     unit = float(np.mean(units.spread**2)) if loss.quadratic else 1.0
 
+    judge = None if held_out is None else _judge(objective, held_out, units)
+
     def in_raw_units(record: Record) -> Record:
-        return {**record, "loss": record["loss"] * unit}
+        told = {**record, "loss": record["loss"] * unit}
+        if judge is not None and "badness" in told:
+            told["validation_score"] = 1 - told.pop("badness") / judge.constant
+        return told
 
     with one_thread(work <= ONE_THREAD_PASS):
         solution = run(
@@ -198,7 +206,7 @@ def train(
             tol=_tolerance(settings, objective),
             callback=None if callback is None else (lambda record, iterate: callback(in_raw_units(record))),
             keep="last" if settings.paper else "best",
-            judge=None if held_out is None else _judge(objective, held_out, units),
+            judge=judge,
             patience=settings.patience,
         )
     refuse_strange(solver, solution, problem, budget)
@@ -248,7 +256,8 @@ def solver_of(settings: Settings, outputs: int) -> Solver:
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
     if settings.solver == "auto":
         chosen = settings.tuning, settings.alpha
-        return Auto(settings.batch_size, settings.max_iter, settings.seed, *chosen, screen=settings.screen)
+        passes, seed, screen = settings.max_iter, settings.seed, settings.screen
+        return Auto(settings.batch_size, passes, seed, *chosen, screen=screen, descends=settings.descends)
     if settings.solver == "paper":
         if len(settings.hidden) > 1:
             return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)
@@ -373,12 +382,31 @@ def _constant_if_cut_off(objective: Relu, point: Point, budget: int) -> Point:
     return Point(keep_largest(w, budget), point.signs)
 
 
-def _judge(objective: Relu, held_out: Rows, units: Units) -> Callable[[Iterate], float]:
-    """Judge iterates by the loss of their network on held-out rows."""
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Judges iterates by the loss of their network on held-out rows.
+
+    Attributes
+    ----------
+    rows : Relu
+        What is minimised, on the held-out rows and without a penalty.
+    constant : float
+        What the best constant loses there.
+    """
+
+    rows: Relu
+    constant: float
+
+    def __call__(self, iterate: Iterate) -> float:
+        """Give the loss of an iterate's network."""
+        point = _point(iterate.w, iterate.signs, self.rows)
+        return self.rows.value(point.to(self.rows.data.dtype))
+
+
+def _judge(objective: Relu, held_out: Rows, units: Units) -> Validation:
     data = _data(held_out, units, objective.data.dtype, objective.memory_limit)
     rows = replace(objective.on(data), alpha=0.0)
-    dtype = objective.data.dtype
-    return lambda iterate: rows.value(_point(iterate.w, iterate.signs, objective).to(dtype))
+    return Validation(rows, max(loss_of_constant(rows), 1e-300))
 
 
 def _refuse_overflows(rows: Rows, settings: Settings, dtype: torch.dtype) -> None:

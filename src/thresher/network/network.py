@@ -15,7 +15,7 @@ from scipy import sparse
 from scipy.special import expit, softmax
 
 from thresher.errors import ModelFileError, ParameterError
-from thresher.network import description, files, formula, forward
+from thresher.network import conformal, description, files, formula, forward
 from thresher.network.layer import Layer
 from thresher.network.structure import Structure
 
@@ -43,8 +43,8 @@ class Network(Structure):
         Names of the inputs.
     details : mapping, optional
         Anything else worth keeping, as JSON could hold it; saved and loaded, and without influence on any
-        answer. ``target`` (a name, or one for each target) is used in formulas and descriptions, ``spread``
-        (the standard deviation of every input) to compare inputs.
+        prediction. ``target`` (a name, or one for each target) is used in formulas and descriptions,
+        ``spread`` (the standard deviation of every input) to compare inputs, ``calibration`` for intervals.
     direct : sparse array of shape (inputs, outputs), optional
         Weights from the inputs straight to the outputs, a linear part: ``X @ direct`` is added to what the
         layers give. They count like any weight, and become the type of the first layer's. One without
@@ -155,6 +155,31 @@ class Network(Structure):
             return np.column_stack([expit(-score), expit(score)])
         second = np.clip(score, 0.0, 1.0)
         return np.column_stack([1.0 - second, second])
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return between which numbers the target of a row is, in that share of rows: (n, 2).
+
+        Several targets give an array of shape (n, 2, outputs). Needs calibration rows, which
+        ``calibrate`` of an estimator and ``thresher fit`` keep in the details; see :doc:`uncertainty`.
+
+        Examples
+        --------
+        >>> kept = {"calibration": {"rows": 3, "by": "held out", "scores": [[0.5, 1.0, 2.0]]}}
+        >>> Network.fused([[2.0]], None, [1], details=kept).predict_interval([[3.0]], coverage=0.5)
+        array([[5., 7.]])
+        """
+        reach = conformal.reach(self, coverage, classes=False)
+        return conformal.interval(self.link, self.predict(X), reach)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return of which classes a row may be, the right one among them in that share of rows.
+
+        Booleans of shape (n, n_classes); the most probable class always is among them. Needs calibration rows
+        as :meth:`predict_interval` does.
+        """
+        reach = conformal.reach(self, coverage, classes=True)
+        shares = self.predict_proba(X)
+        return (1.0 - shares <= reach) | (shares == shares.max(axis=1, keepdims=True))
 
     def describe(self, X: Any = None) -> str:
         """Return a short summary: shape, purpose, layers, nonzeros, inputs used and how much each matters.

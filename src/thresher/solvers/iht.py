@@ -13,13 +13,24 @@ from torch import Tensor
 from thresher.device import from_host, to_host
 from thresher.errors import DataError, ParameterError
 from thresher.linear.budget import Schedule, check_budget, constant, keep_largest
+from thresher.linear.matrices import as_operator
 from thresher.linear.operator import Operator
 from thresher.linear.vector import SparseVector
 from thresher.objective.gates import SparseGenerators
 from thresher.objective.linear import Evaluation, Linear
 from thresher.solvers.journal import State
-from thresher.solvers.loop import OPTIONS, Iterate, Needs, Record, Solution, Start, run
+from thresher.solvers.loop import (
+    OPTIONS,
+    Iterate,
+    Needs,
+    Record,
+    Solution,
+    Solver,
+    Start,
+    run,
+)
 from thresher.solvers.refine import Armijo, ConjugateGradients, Refinement
+from thresher.solvers.sound import refuse_no_solver
 from thresher.solvers.status import SETTLED, Status
 
 # What a step counts.
@@ -275,28 +286,29 @@ def theorem_iht(beta: float, budget: int, inflation: float = 1.0) -> IHT:
 
 
 def iht(
-    operator: Operator,
+    operator: Any,
     y: Any,
     budget: int,
     *,
-    solver: IHT | None = None,
+    solver: Solver | None = None,
     max_iter: int = 100,
     tol: float = 0.0,
     start: SparseVector | None = None,
-    callback: Callable[[Record, Iterate], object] | None = None,
+    callback: Callable[[Record], object] | None = None,
 ) -> Solution:
     """Recover a sparse vector from linear measurements, ``y = A w`` with at most `budget` nonzeros in w.
 
     Parameters
     ----------
-    operator : Operator
-        The gated ReLU operator, a Gaussian sensing matrix, or your own: a subclass of
+    operator : matrix or Operator
+        A matrix of NumPy, SciPy (sparse or not) or torch, or a LinearOperator of SciPy with `rmatvec`; the
+        gated ReLU operator, a Gaussian sensing matrix, or your own: a subclass of
         :class:`~thresher.linear.Operator` with its four methods.
     y : array of shape (rows,)
         Measurements.
     budget : int
         The most nonzeros allowed.
-    solver : IHT, optional
+    solver : IHT or another solver of linear objectives, optional
         How to step and refine; by default the normalised step with conjugate gradients.
     max_iter : int
         Steps.
@@ -321,11 +333,11 @@ def iht(
     >>> found.w.indices.tolist(), found.status.name in ("settled", "fitted")
     ([3, 50, 120], True)
     """
-    if not all(hasattr(operator, part) for part in ("forward", "adjoint", "on_support")):
-        raise ParameterError(
-            f"operator={type(operator).__name__}(...), but it must be an Operator with forward, adjoint and "
-            "on_support, such as MatrixOperator(matrix) of a matrix at hand."
-        )
+    operator = as_operator(operator)
+    if solver is not None:
+        refuse_no_solver(solver)
+    if callback is not None and not callable(callback):
+        raise ParameterError(f"callback={callback!r}, but it must be a function of a record, or None.")
     budget = check_budget(budget, operator.size)
     measured = from_host(_numbers(y)).to(operator.dtype)
     if measured.shape != (operator.rows,):
@@ -342,7 +354,7 @@ def iht(
         start=None if start is None else Start(start),
         max_iter=max_iter,
         tol=tol,
-        callback=callback,
+        callback=None if callback is None else (lambda record, iterate: callback(record)),
     )
 
 

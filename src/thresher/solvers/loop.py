@@ -223,7 +223,7 @@ def run(
                         course.best = iterate
                     elif iterate.kept and iterate.exact:
                         own = iterate.loss if iterate.score is None else iterate.score
-                        course.compare(iterate, own if judge is None else judge(iterate))
+                        course.compare(iterate, own if judge is None else course.judged(judge(iterate)))
                     if callback is not None and _told(callback, course.history[-1], iterate):
                         status = CALLED_OFF
                     elif iterate.kept and iterate.exact and iterate.loss <= tol and not _under_way(iterate):
@@ -280,6 +280,11 @@ class _Course:
         self.since += 1
         if badness < self.lowest:
             self.best, self.lowest, self.since = iterate, badness, 0
+
+    def judged(self, badness: float) -> float:
+        """Write down what the judge says of the last step."""
+        self.history[-1]["badness"] = badness
+        return badness
 
     def catch_up(self) -> None:
         """Take again the steps of a solver that cannot be taken up where it was."""

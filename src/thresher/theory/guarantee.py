@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from thresher.errors import DataError, ParameterError
 from thresher.linear.matrix import MatrixOperator
-from thresher.solvers.iht import iht, theorem_iht
-from thresher.solvers.loop import Iterate
+from thresher.objective.linear import Linear
+from thresher.solvers.iht import theorem_iht
+from thresher.solvers.loop import Iterate, run
 from thresher.theory.spectra import spectrum
 
 # What the proof gives for the rate, 1 - alpha / (9 beta).
@@ -186,7 +187,7 @@ def _run(
 
     operator = MatrixOperator(torch.from_numpy(np.ascontiguousarray(columns)))
     solver = theorem_iht(beta, size, budget / size)
-    iht(operator, labels, size, solver=solver, max_iter=max_iter, callback=keep)
+    run(solver, Linear(operator, torch.from_numpy(labels)), size, max_iter=max_iter, callback=keep)
     return path
 
 

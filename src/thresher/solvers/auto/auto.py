@@ -51,6 +51,8 @@ class Auto:
         The L2 penalty beside a sum over rows; None lets the judge choose.
     incremental : bool
         Whether rows are a part of those there are, so that one training from the start given is all.
+    descends : bool
+        Whether the start is what a larger budget led to, so that it is cut down and nothing else is searched.
     screen : float, optional
         The share of the blocks of a gradient that a training looks at for new places; that of the tuning by
         default.
@@ -62,6 +64,7 @@ class Auto:
     tuning: Tuning = field(default_factory=Tuning)
     alpha: float | None = None
     incremental: bool = False
+    descends: bool = False
     screen: float | None = None
 
     @property
@@ -197,13 +200,14 @@ class Search:
         def back(point: Point) -> Point:
             return subset.lift(moved.lift(point))
 
-        return Small(moved.part, self.budget, solver.passes, self.seed, solver.alpha, self.tuning, back)
+        settings = (solver.passes, self.seed, solver.alpha, self.tuning, back, solver.descends)
+        return Small(moved.part, self.budget, *settings)
 
     def _large(self) -> Large:
         """Make the search by minibatches."""
         solver = self.solver
         settings = (self.budget, solver.passes, solver.batch_size, self.seed, solver.alpha, self.tuning)
-        large = Large(self.subset, *settings, solver.incremental)
+        large = Large(self.subset, *settings, solver.incremental, solver.descends)
         # Its columns are let go of once they have served.
         self.subset = Subset.of(self.objective, (None,) * len(self.objective.layout.widths))
         return large

@@ -43,6 +43,8 @@ class Large:
     tuning : Tuning
     incremental : bool
         Whether rows are a part of those there are, so that one training is all.
+    descends : bool
+        Whether what is known is the network of a larger budget, so that a short training will do.
 
     Attributes
     ----------
@@ -63,9 +65,11 @@ class Large:
         alpha: float | None,
         tuning: Tuning,
         incremental: bool = False,
+        descends: bool = False,
     ) -> None:
         self.subset, self.budget, self.limit, self.seed = subset, budget, passes, seed
         self.batch_size, self.alpha, self.tuning, self.incremental = batch_size, alpha, tuning, incremental
+        self.descends = descends
         self.size = Size(subset.whole, budget, tuning)
         self.passes, self.kept, self.tried = 0.0, self._kept(), list[Candidate]()
         # What is being trained, in the coordinates of the part.
@@ -189,7 +193,8 @@ class Large:
         width = objective.size if whole else tuning.width(self.budget, outputs)
         narrow = fewer_neurons(objective, width)
         tuning = replace(tuning, enough=tuning.followed) if exchanges else tuning
-        falling = self._falling(narrow.part, last, tuning)
+        share = self.tuning.path.training if known is not None and self.descends else 1.0
+        falling = self._falling(narrow.part, last, tuning, share)
         start = falling.start(self.seed) if known is None else known.to(objective.data.dtype)
         return (yield from self._trained(falling, narrow, start))
 

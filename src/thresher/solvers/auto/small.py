@@ -54,6 +54,8 @@ class Small:
     tuning : Tuning
     back : callable, optional
         Gives a network the coordinates that the objective was made of: those of what is given to others.
+    descends : bool
+        Whether what is known is the network of a larger budget, which is cut down.
 
     Attributes
     ----------
@@ -72,9 +74,11 @@ class Small:
         alpha: float | None,
         tuning: Tuning,
         back: Callable[[Point], Point] = lambda point: point,
+        descends: bool = False,
     ) -> None:
         self.objective, self.budget, self.limit = objective.to(torch.float64), budget, passes
         self.seed, self.alpha, self.tuning, self.back = seed, alpha, tuning, back
+        self.descends = descends
         self.alphas = penalties(objective.loss, alpha, tuning.judge)
         self.passes, self.tried = 0.0, list[Candidate]()
         self.committee: Committee | None = None
@@ -112,6 +116,10 @@ class Small:
         tuning = self.tuning
         enough = data.amount >= tuning.committee.fewest and data.columns <= tuning.committee.inputs
         every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.judge.folds_linear)
+        if known is not None and self.descends:
+            # The larger budget was searched for: what is left is to say what less of it can do.
+            yield from self._offered([continued(known, tuning.path.exchanges), *simple], self.judges)
+            return self._winner(self.tried)
         if known is not None or layout.layers != 2 or not enough or self.budget <= layout.widths[-1]:
             yield from self._offered([] if known is None else [continued(known)], self.judges)
             yield from self._offered(simple, every)

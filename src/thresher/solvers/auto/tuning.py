@@ -386,6 +386,16 @@ class JudgeTuning:
 
 
 @dataclass(frozen=True)
+class PathTuning:
+    """Smaller and smaller budgets, each going on from the network of the one before."""
+
+    # Rounds of exchanges after a network was cut down, for each penalty: the search was the larger budget's.
+    exchanges: int = 1
+    # The share of the passes that a training takes then.
+    training: float = 0.1
+
+
+@dataclass(frozen=True)
 class Tuning:
     """All phases."""
 
@@ -400,6 +410,7 @@ class Tuning:
     subset: SubsetTuning = field(default_factory=SubsetTuning)
     judge: JudgeTuning = field(default_factory=JudgeTuning)
     clean: CleanTuning = field(default_factory=CleanTuning)
+    path: PathTuning = field(default_factory=PathTuning)
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -130,8 +130,8 @@ def pruned(
     yield from _down(judge, best, budget, tuning)
 
 
-def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
-    """Go on from a network that is known: refit it, and exchange weights."""
+def continued(known: Point, exchanges: int | None = None) -> Callable[..., Iterator[Candidate]]:
+    """Go on from a network that is known: refit it, and exchange weights, as often as growing or less."""
 
     def way(
         judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
@@ -142,7 +142,7 @@ def continued(known: Point) -> Callable[..., Iterator[Candidate]]:
             fit = shrink(part, fit, budget, tuning.newton)
             yield judge.candidate("continued", fit, alpha, (alpha, "start"))
             if part.layout.layers == 2:
-                yield from _exchanged(judge, part, fit, "continued", budget, alpha, tuning)
+                yield from _exchanged(judge, part, fit, "continued", budget, alpha, tuning, exchanges)
 
     return way
 
@@ -158,12 +158,19 @@ def exchange(part: Relu, fit: Fit, share: float, budget: int, tuning: Tuning) ->
 
 
 def _exchanged(
-    judge: Judge, part: Relu, fit: Fit, way: str, budget: int, alpha: float, tuning: Tuning
+    judge: Judge,
+    part: Relu,
+    fit: Fit,
+    way: str,
+    budget: int,
+    alpha: float,
+    tuning: Tuning,
+    times: int | None = None,
 ) -> Generator[Candidate, None, Candidate]:
     """Grow beyond the budget, refit, remove what costs least: again and again, keeping the best."""
     growing = tuning.grow
     accident = growing.exchanges_rows * budget / part.data.amount
-    for number, share in enumerate(growing.exchanges):
+    for number, share in enumerate(growing.exchanges[:times]):
         trial = exchange(part, fit, share, budget, tuning)
         gained = 1 - trial.value / max(fit.value, 1e-300)
         fit = trial if gained > 0 else fit

@@ -1,0 +1,57 @@
+"""How much each input of a fitted network matters, in spreads of the rows that it was fitted to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from thresher.data.rows import OnDisk
+from thresher.device import from_host, to_host
+from thresher.network import Layer, Network
+from thresher.network.description import measured
+from thresher.network.layer import Weights, columns_of, narrowed
+
+if TYPE_CHECKING:
+    from thresher.estimators.train import Rows
+
+# Rows that spreads are measured on, evenly taken from all: a standard deviation known to one per cent.
+MOST_ROWS = 5000
+
+
+def spreads_of(rows: Rows, layers: tuple[Layer, ...], direct: Weights | None) -> np.ndarray:
+    """Give the standard deviation, over the rows of all ranks, of every input that any weight reads."""
+    columns = narrowed(layers, direct)[0]
+    count = len(rows.y)
+    chosen = np.unique(np.linspace(0, max(0, count - 1), min(count, MOST_ROWS)).astype(int))
+    part = _written_out(rows.X, chosen, columns)
+    weight = np.ones(len(part)) if rows.weight is None else rows.weight[chosen]
+    first = from_host(weight @ part if len(part) else np.zeros(len(columns)))
+    amount, first = rows.ranks.sum(from_host(np.array([weight.sum()])), first)
+    if not float(amount) > 0:
+        return np.zeros(len(columns))
+    mean = to_host(first) / float(amount)
+    (second,) = rows.ranks.sum(from_host(weight @ np.square(part - mean)))
+    return np.sqrt(to_host(second) / float(amount))
+
+
+def _written_out(X: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Give some rows and columns as numbers in float64."""
+    if isinstance(X, OnDisk):
+        parts = [_written_out(part, np.arange(part.shape[0]), columns) for _, part in X.take(rows).chunks()]
+        return np.concatenate(parts) if parts else np.zeros((0, len(columns)))
+    if scipy.sparse.issparse(X):
+        return columns_of(scipy.sparse.csr_array(X[rows]), columns).toarray().astype(np.float64)
+    return np.asarray(X[rows][:, columns], dtype=np.float64)
+
+
+def importances_of(network: Network, spreads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give the inputs that a network reads, ascending, and the share of all importance that each one has.
+
+    An input matters as much as the outputs can move at most for one standard deviation of it.
+    """
+    columns, reach, _ = measured(network)
+    matters = (reach / max(float(reach.max(initial=0.0)), 1e-300)) * spreads
+    total = float(matters.sum())
+    return columns, matters / total if total > 0 else matters
