@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from thresher._version import __version__
+from thresher.cli.columns import columns_document, print_columns
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated, reads_from_disk
 from thresher.cli.screen import print_json, print_table
-from thresher.cli.writable import check_file
+from thresher.cli.settings import settings_of
+from thresher.cli.writable import check_file, check_not_read
 from thresher.errors import InterruptedFitWarning, ParameterError
 
 if TYPE_CHECKING:
@@ -49,6 +53,12 @@ class FitChoices:
     checkpoint_every: str | int
     on_disk: bool
     distributed: bool = False
+    encoding: str | None = None
+    decimal: str | None = None
+    readings: Mapping[str, str] = field(default_factory=dict)
+    class_weight: str | None = None
+    max_iter: int | None = None
+    loss: str = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +115,24 @@ def _run(choices: FitChoices, ranks: Alone | None, as_json: bool, quiet: bool) -
 def _prepared(choices: FitChoices, writes: bool = True) -> Prepared:
     if writes:
         check_file(choices.out)
+        check_not_read(choices.out, choices.data, choices.test)
     return _ready_on_disk(choices) if reads_from_disk(choices.data, choices.on_disk) else _ready(choices)
 
 
 def _ready(choices: FitChoices) -> Prepared:
     from thresher.data.prepared import prepare
-    from thresher.data.tables import read_table
+    from thresher.data.tables import open_table
 
     return prepare(
-        read_table(choices.data),
+        open_table(choices.data, choices.encoding),
         choices.target,
         task=choices.task,
         missing=choices.missing,
         ignore=choices.ignore,
         text=choices.text,
-        test=None if choices.test is None else read_table(choices.test),
+        readings=choices.readings,
+        decimal=choices.decimal,
+        test=None if choices.test is None else open_table(choices.test, choices.encoding),
         test_share=choices.test_share,
         seed=choices.seed,
     )
@@ -130,7 +143,14 @@ def _ready_on_disk(choices: FitChoices) -> Prepared:
     from thresher.data import open_rows
     from thresher.data.prepared import prepare_on_disk
 
-    asked = {"--missing": choices.missing != "error", "--ignore": choices.ignore, "--text": choices.text}
+    asked = {
+        "--missing": choices.missing != "error",
+        "--ignore": choices.ignore,
+        "--text": choices.text,
+        "--as": choices.readings,
+        "--decimal": choices.decimal,
+        "--encoding": choices.encoding,
+    }
     refused = [option for option, given in asked.items() if given]
     if refused:
         raise ParameterError(
@@ -164,6 +184,7 @@ def _announce(ready: Prepared) -> None:
     other = "regression" if ready.task == "classification" else "classification"
     tested = 0 if ready.y_test is None else len(ready.y_test)
     override = f" (--task {other} overrides)" if ready.y.dtype.kind in "if" else ""
+    print_columns(ready)
     typer.echo(f"{ready.task.capitalize()}: {ready.why}{override}.", err=True)
     typer.echo(
         f"{len(ready.y):,} rows to train on, {tested:,} to test on, {len(ready.encoding.features):,} inputs"
@@ -193,20 +214,13 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
     with LiveTable("fitting", ("passes", "nonzeros", "loss", "seconds"), shown) as table:
 
         def show(record: dict[str, Any]) -> None:
-            cells = (f"{record['passes']:.0f}", f"{record['nonzeros']:,}", f"{record['loss']:.4g}")
+            # Before anything has been measured, the loss is infinite.
+            loss = f"{record['loss']:.4g}" if math.isfinite(record["loss"]) else "not yet known"
+            cells = (f"{record['passes']:.0f}", f"{record['nonzeros']:,}", loss)
             records[:] = [*records[1 - LINES :], (*cells, f"{record['seconds']:.1f}")]
             table.update(records, f"{cells[0]} passes, {cells[1]} nonzeros, loss {cells[2]}")
 
-        model = kind(
-            choices.budget,
-            _hidden(choices),
-            solver=choices.solver,
-            alpha=choices.alpha,
-            random_state=choices.seed,
-            callback=show,
-            checkpoint=choices.checkpoint,
-            checkpoint_every=choices.checkpoint_every,
-        )
+        model = kind(choices.budget, callback=show, **settings_of(choices, ready))
         return _trained(model, ready)
 
 
@@ -228,20 +242,8 @@ def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
             where = "all rows" if fold is None else f"fold {fold + 1} of {record['folds']}"
             table.update(rows, f"budget {budget:,}, {where}")
 
-        model = kind(
-            hidden=_hidden(choices),
-            solver=choices.solver,
-            alpha=choices.alpha,
-            random_state=choices.seed,
-            callback=show,
-            checkpoint=choices.checkpoint,
-            checkpoint_every=choices.checkpoint_every,
-        )
+        model = kind(callback=show, **settings_of(choices, ready))
         return _trained(model, ready)
-
-
-def _hidden(choices: FitChoices) -> int | tuple[int, ...]:
-    return choices.hidden[0] if len(choices.hidden) == 1 else choices.hidden
 
 
 def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
@@ -318,6 +320,7 @@ def _document(choices: FitChoices, ready: Prepared, fitted: Fitted) -> dict[str,
             "test": 0 if ready.y_test is None else len(ready.y_test),
             "dropped": ready.dropped,
         },
+        "columns": columns_document(ready),
         "inputs": len(features),
         "inputs_used": [features[place] for place in model.get_support(indices=True)],
         "budget": choices.budget if choices.budget is not None else model.budget_,

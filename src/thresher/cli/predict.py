@@ -18,6 +18,7 @@ from thresher.cli.model import details_of, encoding_of, reads_from_disk
 from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_rows
 from thresher.cli.screen import print_json
 from thresher.cli.writable import check_file
+from thresher.data.column import Column
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
 from thresher.errors import DataError, DataFileError, ParameterError
@@ -43,6 +44,7 @@ def run_predict(
     *,
     column: str,
     probabilities: bool,
+    encoding: str | None = None,
     on_disk: bool,
     as_json: bool,
     quiet: bool,
@@ -59,6 +61,8 @@ def run_predict(
         Name of the column to add.
     probabilities : bool
         Whether to add the probability of each class.
+    encoding : str, optional
+        How the letters of the table are written.
     on_disk, as_json, quiet : bool
         As on the command line.
     """
@@ -69,8 +73,8 @@ def run_predict(
         check_file(Path(out))
         _check_kind(Path(out))
     network = Network.load(model)
-    table = open_table(data)
-    frame = table.frame()
+    table = open_table(data, encoding)
+    frame = table.frame(as_written=_letters(network))
     predicted = _predict(network, frame, column, probabilities)
     if not quiet:
         for note in predicted.notes:
@@ -103,6 +107,22 @@ def _predict_on_disk(
         announce(rows, out)
 
 
+def _letters(network: Network) -> tuple[str, ...]:
+    """Name the columns that the model reads by their letters, the target among them where it is text."""
+    names, target = encoding_of(network).as_written, details_of(network).get("target")
+    spelled = network.classes is not None and network.classes.dtype.kind in "UO"
+    return (*names, target) if isinstance(target, str) and (spelled or _target_cells(network)) else names
+
+
+def _target_cells(network: Network) -> Any:
+    """Tell how the target of a model is written, where not plainly."""
+    told = details_of(network).get("target_column")
+    try:
+        return None if told is None else Column.from_details(told).cells
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def _check_kind(path: Path) -> None:
     if path.suffix.lower() not in (*SEPARATORS, ".parquet"):
         raise DataFileError(
@@ -111,8 +131,8 @@ def _check_kind(path: Path) -> None:
 
 
 def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: bool) -> Predicted:
-    if column in frame.columns:
-        raise ParameterError(f"--column {column!r} is already in the table: choose another name.")
+    labels = network.classes.tolist() if probabilities and network.classes is not None else []
+    _check_names(column, [f"P({label})" for label in labels], frame)
     encoding = encoding_of(network)
     X = encoding.filled(encoding.matrix(frame))
     complete = complete_rows(X)
@@ -122,7 +142,7 @@ def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: 
     ]
     if not complete.all():
         if encoding.missing != "drop":
-            encoding.refuse_missing(X, np.arange(len(frame)))
+            encoding.refuse_missing(X)
         notes.append(f"{(~complete).sum():,} rows lack a value and get no prediction.")
     rows = X[complete]
     answers = network.predict(rows)
@@ -131,7 +151,7 @@ def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: 
         if network.classes is None:
             raise ParameterError("--probabilities needs classes, but this model predicts numbers.")
         shares = network.predict_proba(rows)
-        for place, label in enumerate(network.classes.tolist()):
+        for place, label in enumerate(labels):
             columns[f"P({label})"] = _spread_out(shares[:, place], complete)
     score = _score(network, frame, answers, complete)
     if score is not None:
@@ -139,6 +159,20 @@ def _predict(network: Network, frame: pd.DataFrame, column: str, probabilities: 
             f"{score['measure']} {score['value']:.4f} on {score['rows']:,} rows that hold the target."
         )
     return Predicted(columns, notes, score)
+
+
+def _check_names(column: str, others: list[str], frame: pd.DataFrame) -> None:
+    """Refuse new columns of names that are taken."""
+    if column in frame.columns:
+        raise ParameterError(f"--column {column!r} is already in the table: choose another name.")
+    if column in others:
+        raise ParameterError(f"--column {column!r} is what a probability is called: choose another name.")
+    taken = [name for name in others if name in frame.columns]
+    if taken:
+        raise ParameterError(
+            f"--probabilities adds a column {taken[0]!r}, which is already in the table: leave that column "
+            "out, or rename it."
+        )
 
 
 def _spread_out(values: np.ndarray, complete: np.ndarray) -> list[Any]:
@@ -160,7 +194,12 @@ def _score(
     if not isinstance(name, str) or name not in frame.columns:
         return None
     try:
-        told = read_target(frame[name], "regression" if network.classes is None else "classification")
+        told = read_target(
+            frame[name],
+            "regression" if network.classes is None else "classification",
+            cells=_target_cells(network),
+            as_text=network.classes is not None and network.classes.dtype.kind in "UO",
+        )
     except DataError:
         return None
     both = told.present & complete
@@ -180,7 +219,7 @@ def _write(path: Path, table: TableFile, frame: pd.DataFrame, predicted: Predict
     try:
         if path.suffix.lower() == ".parquet":
             content = io.BytesIO()
-            frame.assign(**predicted.columns).to_parquet(content, index=False)
+            _with_predictions(table, frame, predicted).to_parquet(content)
             write_whole(path, content.getvalue())
         else:
             separator = SEPARATORS[path.suffix.lower()]
@@ -191,21 +230,31 @@ def _write(path: Path, table: TableFile, frame: pd.DataFrame, predicted: Predict
         raise DataFileError(f"{path} cannot be written ({error.strerror or error}).") from error
 
 
+def _with_predictions(table: TableFile, frame: pd.DataFrame, predicted: Predicted) -> pd.DataFrame:
+    """Give the table as plain cells of their types, with its index and the new columns."""
+    frame, index = table.frame() if table.is_text else frame, table.index()
+    return (frame if index is None else frame.set_axis(index)).assign(**predicted.columns)
+
+
 def _text(table: TableFile, frame: pd.DataFrame, predicted: Predicted, separator: str, original: bool) -> str:
     """Write all cells as they came, with new ones after them; wide formats give the new columns only.
 
     With `original` the separator is that of the table, where it has one.
     """
+    import pandas as pd
+
     text = io.StringIO()
-    if table.is_text:
-        separator = table.separator() if original else separator
+    if table.cells_apart is not None:
+        separator = table.cells_apart if original else separator
         writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         lines = table.rows()
         writer.writerow([*next(lines), *predicted.columns])
         added = zip(*predicted.columns.values(), strict=True)
         writer.writerows([*cells, *map(_cell, new)] for cells, new in zip(lines, added, strict=True))
     elif table.kind == "parquet":
-        frame.assign(**predicted.columns).to_csv(text, sep=separator, index=False, lineterminator="\n")
+        whole = _with_predictions(table, frame, predicted)
+        numbered = isinstance(whole.index, pd.RangeIndex) and whole.index.name is None
+        whole.to_csv(text, sep=separator, index=not numbered, lineterminator="\n")
     else:
         writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         writer.writerow(predicted.columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,25 @@ def listed(names: Any) -> str:
     return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED:,} more"
 
 
+def option(how: str, name: str) -> str:
+    """Write the option that takes a column as asked, so that it can be pasted into a shell.
+
+    Examples
+    --------
+    >>> option("ignore", "total price"), option("text", "a,b"), option("date", "day")
+    ("--ignore 'total price'", '--as a,b=text', '--as day=date')
+    """
+    # Between commas there is no room for names with a comma.
+    if how not in ("ignore", "text") or "," in name:
+        return f"--as{_joined(f'{name}={how}')}"
+    return f"--{how}{_joined(name)}"
+
+
+def _joined(value: str) -> str:
+    """Write the value of an option; one that begins with a dash would be taken for another option."""
+    return f"={shlex.quote(value)}" if value.startswith("-") else f" {shlex.quote(value)}"
+
+
 def is_text(column: pd.Series) -> bool:
     """Tell whether a column holds text; one without any value does not.
 
@@ -77,7 +97,7 @@ def is_text(column: pd.Series) -> bool:
     if kind in "mM" or isinstance(column.dtype, (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)):
         raise DataError(
             f"column {column.name!r} holds {column.dtype}, but numbers or text are needed: convert it, or "
-            f"leave it out (--ignore {column.name})."
+            f"leave it out ({option('ignore', str(column.name))})."
         )
     values = column.dropna()
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -95,7 +115,8 @@ def _cells_are_text(values: pd.Series) -> bool:
     if len(strange):
         raise DataError(
             f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
-            f"but numbers or text are needed: convert it, or leave it out (--ignore {values.name})."
+            f"but numbers or text are needed: convert it, or leave it out "
+            f"({option('ignore', str(values.name))})."
         )
     numbers = pd.to_numeric(values, errors="coerce").notna()
     if numbers.all() or not numbers.any():
@@ -105,8 +126,9 @@ def _cells_are_text(values: pd.Series) -> bool:
     raise DataError(
         f"column {values.name!r} mixes numbers and text: row {rare.index[0] + 1} holds {rare.iloc[0]!r}, row "
         f"{usual.index[0] + 1} holds {usual.iloc[0]!r} (rows are counted from 1 after the header). Correct "
-        f"the cell (an empty one is a missing value), or take the column as text (--text {values.name}) or "
-        f"leave it out (--ignore {values.name})."
+        f"the cell (an empty one is a missing value), take the column as text "
+        f"({option('text', str(values.name))}) or as numbers, with anything else missing "
+        f"({option('number', str(values.name))}), or leave it out ({option('ignore', str(values.name))})."
     )
 
 
