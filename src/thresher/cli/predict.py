@@ -16,7 +16,7 @@ from thresher._version import __version__
 from thresher.atomic import write_whole
 from thresher.cli.model import details_of, encoding_of, reads_from_disk
 from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_rows
-from thresher.cli.screen import print_json
+from thresher.cli.screen import print_json, visible
 from thresher.cli.writable import check_file
 from thresher.data.column import Column
 from thresher.data.encoding import complete_rows
@@ -78,14 +78,15 @@ def run_predict(
     predicted = _predict(network, frame, column, probabilities)
     if not quiet:
         for note in predicted.notes:
-            typer.echo(note, err=True)
+            typer.echo(visible(note), err=True)
     written = None if out == STANDARD_INPUT else out
     if written is not None:
         _write(Path(out), table, frame, predicted)
     if as_json:
         print_json(_document(model, data, written, len(frame), predicted))
     elif written is None:
-        sys.stdout.write(_text(table, frame, predicted, ",", original=True))
+        # A table is UTF-8 whatever the terminal is.
+        sys.stdout.buffer.write(_text(table, frame, predicted, ",", original=True).encode())
 
 
 def _predict_on_disk(

@@ -164,7 +164,7 @@ def numbers(found: pd.Series, origin: str, part: str) -> np.ndarray:
     since = pd.Timestamp(origin, tz="UTC") if part == "days" else found.dt.normalize()
     days = ((found - since) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64, na_value=np.nan)
     if part == "year":
-        return days + found.dt.dayofyear.to_numpy(dtype=np.float64, na_value=np.nan)
+        return days + found.dt.day_of_year.to_numpy(dtype=np.float64, na_value=np.nan)
     if part == "week":
-        return 1.0 + found.dt.dayofweek.to_numpy(dtype=np.float64, na_value=np.nan)
+        return 1.0 + found.dt.day_of_week.to_numpy(dtype=np.float64, na_value=np.nan)
     return 24.0 * days if part in ("day", "hours") else days

@@ -10,7 +10,7 @@ import numpy as np
 
 from thresher.data.cells import Dates, Figures, Texts, stripped, yes_or_no
 from thresher.data.column import Column
-from thresher.data.columns import as_numbers, is_text, option
+from thresher.data.columns import PLAIN, as_numbers, is_text, option
 from thresher.data.dates import (
     ISO,
     PARTS,
@@ -36,8 +36,9 @@ FEW_TEXTS = 20
 # Words that make a text of a name.
 WORDS_OF_TEXT = 3.0
 
-# Where more cells than this share are dates or numbers, the others are mistakes.
-MOST = 0.8
+# Where this share of the cells or more are dates or numbers, the others are mistakes; where as many differ as
+# identifiers do, this share is enough for plain numbers.
+MOST, MANY = 0.8, 0.5
 
 # What columns are called that number the rows; they count as such where every row has another whole number.
 IDENTIFIERS = re.compile(
@@ -112,7 +113,11 @@ def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
         The decimal mark of the table, where it is known.
     """
     name = str(column.name)
-    lacking = int(column.isna().sum())
+    if column.dtype in PLAIN and asked.how is None:
+        values = column.to_numpy()
+        lacking = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
+    else:
+        lacking = int(column.isna().sum())
     if lacking == len(column):
         return Found(None, "left out", "no value in any row", "", lacking)
     try:
@@ -181,7 +186,10 @@ def _told(column: pd.Series, mark: str | None) -> Found:
     different = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
     if not different:
         return Found(None, "left out", "no value in any row", "", len(column))
-    if pd.to_numeric(pd.Series(different, dtype=object), errors="coerce").notna().all():
+    written = notation(different)
+    # Where decimals begin with a comma, 1.234 is no plain number.
+    thousands = mark == "," and written is not None and written.differ
+    if not thousands and pd.to_numeric(pd.Series(different, dtype=object), errors="coerce").notna().all():
         bare = column.notna().to_numpy()
         if all(text is not None for text in texts[bare]):
             as_numbers(column)
@@ -191,7 +199,6 @@ def _told(column: pd.Series, mark: str | None) -> Found:
         return Found(
             Column(name, cells=truth), "yes or no", f"1 is {truth.yes}", option("text", name), _gaps(texts)
         )
-    written = notation(different)
     if written is not None:
         return _figures(column, texts, mark, lenient=False)
     dates = _dates(column, texts, Asked())
@@ -297,13 +304,13 @@ def _refuse_mixture(column: pd.Series, texts: np.ndarray, different: list[str]) 
     name = str(column.name)
     present = [text for text in texts.tolist() if text is not None]
     numbers = pd.to_numeric(pd.Series(present, dtype=object), errors="coerce").notna().to_numpy()
-    if numbers.any() and (numbers.mean() >= 1 - MOST or len(different) <= _most_values(len(present))):
+    if numbers.any() and (numbers.mean() >= MANY or len(different) <= _most_values(len(present))):
         is_text(pd.Series(texts, index=column.index, name=name, dtype=object))
     odd = [text for text in different if figure(text) is None]
     share = 1 - sum(text in set(odd) for text in present) / len(present)
     told = "numbers"
     if share < MOST:
-        share, told = nearly(pd.Series(different, dtype=object)), "dates"
+        share, told = nearly(pd.Series(present, dtype=object)), "dates"
         if share >= MOST:
             odd = [
                 text for text in different if not formats_of(pd.Series([text], dtype=object))

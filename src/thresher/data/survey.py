@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from thresher.data.cells import stripped
-from thresher.data.columns import check_columns, listed
+from thresher.data.columns import PLAIN, check_columns, listed
 from thresher.data.encoding import Encoding, is_sparse
 from thresher.data.figures import MARKS, Notation, notation
 from thresher.data.reading import Asked, Found, asked_of, holds_text, read_column
@@ -235,9 +235,11 @@ def _with_letters(
     letters = [name for name in names if asked.get(name, Asked()).how in ("text", "date", "number")]
     if letters:
         frame = frame.assign(**table.written(letters))
-    written = [_notation(frame[name]) for name in names if holds_text(frame[name])]
+    kinds = frame.dtypes.to_dict()
+    texts = [name for name in names if kinds[name] not in PLAIN and holds_text(frame[name])]
+    written = [_notation(frame[name]) for name in texts]
     decided = {one.marks[0] for one in written if one is not None and len(one.marks) == 1}
-    floats = [name for name in names if frame[name].dtype.kind == "f" and table.cells_apart is not None]
+    floats = [name for name in names if kinds[name] == np.float64 and table.cells_apart is not None]
     if "," in decided or decimal == ",":
         # What pandas took for decimals may be thousands where decimals begin with a comma.
         again = table.written(floats) if floats else frame[[]]

@@ -249,7 +249,7 @@ def rows(source: Path | bytes, name: str, told: TextFormat) -> Iterator[list[str
 
 
 def _cells(part: pd.DataFrame) -> list[list[str]]:
-    return part.fillna("").astype(object).to_numpy().tolist()
+    return part.to_numpy(dtype=object).tolist()
 
 
 def _read(source: Path | bytes, told: TextFormat, **choices: Any) -> Any:
