@@ -252,3 +252,25 @@ def test_a_terminal_of_plain_letters_shows_the_rest_as_escapes(tmp_path: Path) -
         [*command, "predict", str(model), str(path)], capture_output=True, env=plain, check=True
     )
     assert table.stdout.decode().startswith("länge,größe,prediction\n")
+
+
+def test_advice_can_be_followed(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    noise = draw.normal(size=(80, 2)).round(3)
+    bent = write(
+        tmp_path / "bent.csv",
+        a=noise[:, 0],
+        b=noise[:, 1],
+        y=np.abs(noise[:, 0]) + 0.3 * draw.normal(size=80),
+    )
+    line = write(
+        tmp_path / "line.csv", a=noise[:, 0], b=noise[:, 1], y=noise[:, 0] + 0.3 * draw.normal(size=80)
+    )
+    out = ("--out", tmp_path / "m.thresher")
+    result = invoke("fit", bent, *QUICK, *out)
+    assert "'linear'" not in result.stdout.split("nonzeros (")[0]
+    assert "Raise --max-iter for a longer search." in " ".join(result.stdout.split())
+    # A longer search offers the same line again.
+    result = invoke("fit", line, *QUICK, *out)
+    assert "the best of all ways was 'linear'" in result.stdout
+    assert "max" not in result.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Mapping
@@ -17,9 +16,10 @@ from thresher.cli.columns import columns_document, print_columns
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated, reads_from_disk
 from thresher.cli.screen import print_json, print_table
-from thresher.cli.settings import settings_of
+from thresher.cli.settings import followable, settings_of
 from thresher.cli.writable import check_file, check_not_read
 from thresher.errors import InterruptedFitWarning, ParameterError
+from thresher.progress import readable_loss
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
@@ -214,9 +214,7 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
     with LiveTable("fitting", ("passes", "nonzeros", "loss", "seconds"), shown) as table:
 
         def show(record: dict[str, Any]) -> None:
-            # Before anything has been measured, the loss is infinite.
-            loss = f"{record['loss']:.4g}" if math.isfinite(record["loss"]) else "not yet known"
-            cells = (f"{record['passes']:.0f}", f"{record['nonzeros']:,}", loss)
+            cells = (f"{record['passes']:.0f}", f"{record['nonzeros']:,}", readable_loss(record["loss"]))
             records[:] = [*records[1 - LINES :], (*cells, f"{record['seconds']:.1f}")]
             table.update(records, f"{cells[0]} passes, {cells[1]} nonzeros, loss {cells[2]}")
 
@@ -289,7 +287,7 @@ def _print(choices: FitChoices, ready: Prepared, fitted: Fitted) -> None:
     tested = "no rows set aside" if ready.y_test is None else f"{len(ready.y_test):,} rows it has not seen"
     columns = ("model", "nonzeros", _measure(ready), "seconds")
     used = int(model.network_.support().sum())
-    note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {model.status_}"
+    note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {followable(model.status_)}"
     print_table(Table(f"{ready.target}: {_measure(ready)} on {tested}", columns, tuple(rows), note))
     typer.echo(f"wrote {choices.out}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,3 +58,14 @@ def class_weight(told: str, ready: Prepared) -> str | dict[Any, float]:
         raise ParameterError(f"--class-weight {told!r}, but weights are numbers above 0.")
     # Classes that are not named count once.
     return {label: weights.get(label, 1.0) for label in labels.values()}
+
+
+def followable(status: object) -> str:
+    """Write the advice of a status with the options of the command line.
+
+    Examples
+    --------
+    >>> followable("max_iter: the budget of passes is spent: raise max_iter to go on.")
+    'max_iter: the budget of passes is spent: raise --max-iter to go on.'
+    """
+    return re.sub(r"(?<=[Rr]aise )max_iter", "--max-iter", str(status))
