@@ -204,6 +204,13 @@ def test_a_decimal_comma_anywhere_makes_points_thousands(tmp_path: Path) -> None
     assert prepare(table, "y", test_share=0).X[:, 1].tolist() == [1.234, 12.5, 999]
 
 
+def test_a_decimal_comma_is_remembered_for_whole_numbers_as_well(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", "a;b;y\n1,5;1;1\n2,5;2;2\n3,5;3;3\n")
+    encoding = prepare(table, "y", test_share=0).encoding
+    other = write(tmp_path / "u.csv", "a;b\n1;1.234\n2;3,5\n")
+    assert encoding.matrix(other.frame(as_written=encoding.as_written)).tolist() == [[1, 1234], [2, 3.5]]
+
+
 def test_where_commas_part_cells_they_set_thousands_apart(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", 'a,y\n"1,234",1\n"2,345",2\n999,3\n')
     assert prepare(table, "y", test_share=0).X.ravel().tolist() == [1234, 2345, 999]
@@ -255,6 +262,17 @@ def test_a_target_of_dates_has_to_be_asked_for(tmp_path: Path) -> None:
         31,
     ]
     assert prepare(table, "y", text=("y",), test_share=0).y[0] == "2024-01-01"
+
+
+def test_labels_may_mix_numbers_and_text_where_classes_are_asked_for(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", "a,y\n1,1\n2,2\n3,x\n")
+    with pytest.raises(DataError, match="the target 'y' mixes numbers and text"):
+        prepare(table, "y")
+    assert prepare(table, "y", task="classification", test_share=0).y.tolist() == ["1", "2", "x"]
+
+
+def test_cells_that_are_no_cells_are_refused() -> None:
+    assert "holds dict in row 2" in seen(["x", {}, "y"]).problems[0]
 
 
 def test_codes_keep_their_zeros_where_they_are_text(tmp_path: Path) -> None:

@@ -48,15 +48,19 @@ def stripped(column: pd.Series, marks: bool) -> np.ndarray:
     marks : bool
         Whether marks such as ``?`` say that a value is missing.
     """
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.StringDtype):
+        # Text comes again and again: each is looked at once.
+        places, different = pd.factorize(column)
+        return np.append(_bare(different.tolist(), marks), [None])[places]
+    return _bare(as_texts(column).tolist(), marks)
+
+
+def _bare(texts: list[Any], marks: bool) -> np.ndarray:
     nothing = set(MARKS_OF_NOTHING.split()) if marks else set()
-    known: dict[str | None, str | None] = {None: None}
-    found = []
-    for text in as_texts(column).tolist():
-        if text not in known:
-            bare = str(text).strip()
-            known[text] = None if not bare or bare.lower() in nothing else bare
-        found.append(known[text])
-    return np.array(found, dtype=object)
+    found = [None if text is None else str(text).strip() for text in texts]
+    return np.array([None if not text or text.lower() in nothing else text for text in found], dtype=object)
 
 
 @dataclass(frozen=True)

@@ -114,13 +114,7 @@ def _cells_are_text(values: pd.Series) -> bool:
     """Look at cells one by one; numbers written as text count as numbers."""
     import pandas as pd
 
-    strange = values[~values.map(lambda cell: isinstance(cell, (str, bool, int, float, np.generic)))]
-    if len(strange):
-        raise DataError(
-            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
-            f"but numbers or text are needed: convert it, or leave it out "
-            f"({option('ignore', str(values.name))})."
-        )
+    refuse_objects(values)
     numbers = pd.to_numeric(values, errors="coerce").notna()
     if numbers.all() or not numbers.any():
         return not numbers.any()
@@ -133,6 +127,17 @@ def _cells_are_text(values: pd.Series) -> bool:
         f"({option('text', str(values.name))}) or as numbers, with anything else missing "
         f"({option('number', str(values.name))}), or leave it out ({option('ignore', str(values.name))})."
     )
+
+
+def refuse_objects(values: pd.Series) -> None:
+    """Refuse cells that are neither text nor numbers, such as lists."""
+    strange = values[~values.map(lambda cell: isinstance(cell, (str, bool, int, float, np.generic)))]
+    if len(strange):
+        raise DataError(
+            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
+            f"but numbers or text are needed: convert it, or leave it out "
+            f"({option('ignore', str(values.name))})."
+        )
 
 
 def as_numbers(column: pd.Series) -> np.ndarray:

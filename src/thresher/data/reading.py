@@ -10,7 +10,7 @@ import numpy as np
 
 from thresher.data.cells import Dates, Figures, Texts, stripped, yes_or_no
 from thresher.data.column import Column
-from thresher.data.columns import PLAIN, as_numbers, is_text, option
+from thresher.data.columns import PLAIN, as_numbers, is_text, option, refuse_objects
 from thresher.data.dates import (
     ISO,
     PARTS,
@@ -182,6 +182,7 @@ def _told(column: pd.Series, mark: str | None) -> Found:
     """Tell what a column of text holds."""
     import pandas as pd
 
+    refuse_objects(column.dropna())
     name, texts = str(column.name), stripped(column, marks=True)
     different = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
     if not different:

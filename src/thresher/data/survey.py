@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from thresher.data.cells import stripped
+from thresher.data.cells import Figures, stripped
+from thresher.data.column import Column
 from thresher.data.columns import PLAIN, check_columns, listed
 from thresher.data.encoding import Encoding, is_sparse
 from thresher.data.figures import MARKS, Notation, notation
@@ -158,6 +159,8 @@ def survey(table: Table, target: str, wishes: Wishes) -> Survey:
         )
     if not read and not problems:
         _refuse_nothing(found_all, target)
+    if mark == "," and table.cells_apart is not None:
+        read = [_with_comma(column, frame[column.name]) for column in read]
     columns = tuple(
         column.with_indicator(wishes.missing == "indicator" and found_all[column.name].missing > 0)
         for column in read
@@ -259,6 +262,12 @@ def _thousands(column: pd.Series) -> bool:
     """Tell whether a column that holds points is all numbers where decimals begin with a comma."""
     written = _notation(column) if column.str.contains(".", regex=False).any() else None
     return written is not None and "," in written.marks
+
+
+def _with_comma(column: Column, given: pd.Series) -> Column:
+    """Remember the decimal comma of the table for whole numbers too: another table may hold 3,5 or 1.234."""
+    whole = column.cells is None and column.values is None and given.dtype.kind == "i"
+    return replace(column, cells=Figures(",")) if whole else column
 
 
 def _fractions(column: pd.Series) -> bool:

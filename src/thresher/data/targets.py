@@ -99,9 +99,19 @@ def read_target(
     if cells is not None and task != "classification":
         values = cells.numbers(column)[:, 0]
         return _numbers(column, values, ~np.isnan(values), task, letters)
-    if as_text or is_text(column):
+    if as_text or _is_text(column, task):
         return _texts(column if letters is None else letters, task)
     return _numbers(column, as_numbers(column), present, task, letters)
+
+
+def _is_text(column: pd.Series, task: str) -> bool:
+    """Tell whether a target is text; where classes are asked for, numbers among text are labels as well."""
+    try:
+        return is_text(column)
+    except DataError:
+        if task == "classification" and holds_text(column):
+            return True
+        raise
 
 
 def _texts(column: pd.Series, task: str) -> Target:
