@@ -211,6 +211,13 @@ def test_a_decimal_comma_is_remembered_for_whole_numbers_as_well(tmp_path: Path)
     assert encoding.matrix(other.frame(as_written=encoding.as_written)).tolist() == [[1, 1234], [2, 3.5]]
 
 
+def test_what_comes_as_numbers_is_not_read_as_text() -> None:
+    for cells, numbers in ((["1.234,5", "2,25"], [1.234, 2.25]), (["yes", "no"], [True, False])):
+        encoding = seen(cells).encoding
+        other = pd.DataFrame({"x": numbers, "z": 0.0})
+        assert encoding.matrix(other)[:, 0].tolist() == numbers
+
+
 def test_where_commas_part_cells_they_set_thousands_apart(tmp_path: Path) -> None:
     table = write(tmp_path / "t.csv", 'a,y\n"1,234",1\n"2,345",2\n999,3\n')
     assert prepare(table, "y", test_share=0).X.ravel().tolist() == [1234, 2345, 999]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from thresher.data.columns import as_texts, listed, option
+from thresher.data.columns import PLAIN, as_numbers, as_texts, listed, option
 from thresher.data.dates import PARTS, is_time, moments, numbers
 from thresher.data.figures import MARKS, figures
 from thresher.errors import DataError
@@ -98,7 +98,9 @@ class Figures:
         return (name,)
 
     def numbers(self, column: pd.Series) -> np.ndarray:  # (n, 1)
-        """Read the cells of a column, NaN where one is missing."""
+        """Read the cells of a column, NaN where one is missing; what came as numbers is not read again."""
+        if column.dtype in PLAIN:
+            return as_numbers(column)[:, None]
         texts = stripped(column, marks=True)
         values = figures(texts, self.decimal)
         if not self.lenient:
@@ -132,6 +134,8 @@ class YesNo:
 
     def numbers(self, column: pd.Series) -> np.ndarray:  # (n, 1)
         """Read the cells of a column: 1 for yes, 0 for no, NaN where one is missing."""
+        if column.dtype == bool:
+            return column.to_numpy(dtype=np.float64)[:, None]
         yes, no = words_of(self.yes, self.no) or ({self.yes.lower()}, {self.no.lower()})
         values: dict[str | None, float] = {None: np.nan, **dict.fromkeys(yes, 1.0), **dict.fromkeys(no, 0.0)}
         texts = stripped(column, marks=True)
