@@ -14,8 +14,9 @@ import pytest
 from thresher.data.columns import option
 from thresher.data.encoding import Encoding
 from thresher.data.prepared import prepare
-from thresher.data.survey import Held, Wishes, learn_encoding, survey
+from thresher.data.survey import Held, learn_encoding, survey
 from thresher.data.tables import open_table
+from thresher.data.wishes import Wishes
 from thresher.errors import DataError, ParameterError
 
 ROWS = 60
@@ -114,7 +115,7 @@ PROBLEMS = {
     "days or months": (["01/02/2024", "03/04/2024"], "--as x=date:%d/%m/%Y or --as x=date:%m/%d/%Y"),
     "thousands or decimals": (["1,234", "2,345"], "Say --decimal . or --decimal ,"),
     "two currencies": (["5 EUR", "5 USD"], "mixes units: EUR, USD"),
-    "percent or not": (["5%", "0.5"], "mixes units: none, %"),
+    "percent or not": (["5%", "0.5"], "holds numbers with % and without"),
 }
 
 
@@ -141,6 +142,8 @@ def test_what_is_asked_for_is_done() -> None:
         True,
         False,
     ]
+    assert column(["5%", "0.5"], readings={"x": "number"}).ravel().tolist() == [5, 0.5]
+    assert seen(["5", " 6"], readings={"x": "number"}).encoding.as_written == ()
     assert column(["yes", "no"], text=("x",)).tolist() == [[0, 1], [1, 0]]
     assert seen(["a", "b"], readings={"x": "ignore"}).encoding.features == ("z",)
 

@@ -12,10 +12,10 @@ from thresher.data.cells import Dates, Figures
 from thresher.data.column import Column
 from thresher.data.columns import check_columns, option
 from thresher.data.encoding import Encoding, complete_rows
-from thresher.data.reading import Asked
 from thresher.data.rows import OnDisk
-from thresher.data.survey import ColumnReport, Held, Survey, Table, Wishes, refuse, survey
+from thresher.data.survey import ColumnReport, Held, Survey, Table, refuse, survey
 from thresher.data.targets import Target, read_target
+from thresher.data.wishes import Asked, Wishes
 from thresher.errors import DataError
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from thresher.data.column import Column
 from thresher.data.columns import PLAIN, as_numbers, is_text, option, refuse_objects
 from thresher.data.dates import (
     ISO,
-    PARTS,
     UNIX,
     contradicting,
     first_day,
@@ -22,13 +21,12 @@ from thresher.data.dates import (
     moments,
     nearly,
 )
-from thresher.data.figures import figure, notation
-from thresher.errors import DataError, ParameterError
+from thresher.data.figures import Notation, figure, notation
+from thresher.data.wishes import Asked
+from thresher.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-READINGS = ("date", "number", "text", "ignore")
 
 # A text column in which most rows differ says who a row is, not what it is like.
 FEW_TEXTS = 20
@@ -45,15 +43,6 @@ IDENTIFIERS = re.compile(
     r"(?:.*[_\s.-])?(?:id|ids|uuid|guid|identifier|index|row|rownum|row[_\s]?(?:no|number|id))", re.I
 )
 CAMEL = re.compile(r".*[a-z]I[dD]")
-
-
-@dataclass(frozen=True)
-class Asked:
-    """How a column is to be read: by what it holds (None) or as told; dates have parts and a format."""
-
-    how: str | None = None
-    parts: tuple[str, ...] = ("days",)
-    form: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,26 +69,6 @@ class Found:
     override: str = ""
     missing: int = 0
     problem: str | None = None
-
-
-def asked_of(name: str, reading: str) -> Asked:
-    """Read what ``--as`` says of a column.
-
-    Examples
-    --------
-    >>> asked_of("sold", "date+week:%d/%m/%Y")
-    Asked(how='date', parts=('days', 'week'), form='%d/%m/%Y')
-    """
-    told, _, form = reading.partition(":")
-    how, *parts = told.split("+")
-    extra = [part for part in parts if part not in PARTS]
-    if how not in READINGS or extra or (how != "date" and (parts or form)) or (form and "%" not in form):
-        raise ParameterError(
-            f"--as {name}={reading!r}, but a column is read as one of {', '.join(READINGS)}; a date also as "
-            "date+year, date+week or date+day (of the year, the week, the hour) and by a format, such as "
-            "date:%d/%m/%Y."
-        )
-    return Asked(how, tuple(dict.fromkeys(("days", *parts))), form or None)
 
 
 def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
@@ -180,8 +149,6 @@ def _plain(column: pd.Series, lacking: int, asked: Asked) -> Found:
 
 def _told(column: pd.Series, mark: str | None) -> Found:
     """Tell what a column of text holds."""
-    import pandas as pd
-
     refuse_objects(column.dropna())
     name, texts = str(column.name), stripped(column, marks=True)
     different = list(dict.fromkeys(text for text in texts.tolist() if text is not None))
@@ -190,7 +157,7 @@ def _told(column: pd.Series, mark: str | None) -> Found:
     written = notation(different)
     # Where decimals begin with a comma, 1.234 is no plain number.
     thousands = mark == "," and written is not None and written.differ
-    if not thousands and pd.to_numeric(pd.Series(different, dtype=object), errors="coerce").notna().all():
+    if not thousands and _are_plain(different):
         bare = column.notna().to_numpy()
         if all(text is not None for text in texts[bare]):
             as_numbers(column)
@@ -225,12 +192,7 @@ def _figures(column: pd.Series, texts: np.ndarray, mark: str | None, lenient: bo
             f"{next(iter(different))!r}: leave it out ({option('ignore', name)}), or take it as text "
             f"({option('text', name)})."
         )
-    units = [unit for unit in written.units if unit]
-    if len(written.units) > 1:
-        raise DataError(
-            f"column {name!r} mixes units: {', '.join(unit or 'none' for unit in written.units)}. Give all "
-            f"cells one unit, or take them as text ({option('text', name)})."
-        )
+    _refuse_units(name, written, lenient)
     decimal = mark if mark in written.marks else written.marks[0]
     if written.differ and mark is None:
         example = max(read, key=lambda text: "," in text or "." in text)
@@ -242,14 +204,38 @@ def _figures(column: pd.Series, texts: np.ndarray, mark: str | None, lenient: bo
     cells = Figures(decimal, lenient)
     values = cells.numbers(column)
     unread = int(np.isnan(values).sum()) - _gaps(texts)
-    marks = "".join(different)
+    lacking = int(np.isnan(values).sum())
+    if lenient and unread == 0 and decimal == "." and _are_plain(read):
+        return Found(Column(name), "number", "", "", lacking)
     notes = [
-        "decimal comma" if decimal == "," and "," in marks else "",
-        "percent" if "%" in units else ", ".join(units),
+        "decimal comma" if decimal == "," and "," in "".join(different) else "",
+        "percent" if "%" in written.units else ", ".join(filter(None, written.units)),
         f"{unread:,} cells are no numbers, and count as missing" if unread else "",
     ]
     note = ", ".join(filter(None, notes)) or f"written like {max(different, key=len)!r}"
-    return Found(Column(name, cells=cells), "number", note, option("text", name), int(np.isnan(values).sum()))
+    return Found(Column(name, cells=cells), "number", note, option("text", name), lacking)
+
+
+def _are_plain(texts: list[str]) -> bool:
+    """Tell whether pandas reads all of these as numbers."""
+    import pandas as pd
+
+    return bool(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna().all())
+
+
+def _refuse_units(name: str, written: Notation, lenient: bool) -> None:
+    """Refuse numbers of several units, which cannot be compared."""
+    units = [unit for unit in written.units if unit]
+    if len(units) > 1:
+        raise DataError(
+            f"column {name!r} mixes units: {', '.join(units)}. Give all cells one of them, or take the "
+            f"column as text ({option('text', name)})."
+        )
+    if len(written.units) > 1 and not lenient:
+        raise DataError(
+            f"column {name!r} holds numbers with {units[0]} and without. Write all of them alike, or take "
+            f"the column as the numbers that stand there ({option('number', name)})."
+        )
 
 
 def _dates(column: pd.Series, texts: np.ndarray, asked: Asked) -> Found | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -13,8 +13,9 @@ from thresher.data.cells import Figures, stripped
 from thresher.data.column import Column
 from thresher.data.columns import PLAIN, check_columns, listed
 from thresher.data.encoding import Encoding, is_sparse
-from thresher.data.figures import MARKS, Notation, notation
-from thresher.data.reading import Asked, Found, asked_of, holds_text, read_column
+from thresher.data.figures import Notation, notation
+from thresher.data.reading import Found, holds_text, read_column
+from thresher.data.wishes import Asked, Wishes
 from thresher.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -54,40 +55,6 @@ class Held:
     def written(self, names: Sequence[str]) -> pd.DataFrame:
         """Give some columns."""
         return self.content[list(names)]
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What the user said about reading a table.
-
-    Attributes
-    ----------
-    missing : {"error", "drop", "mean", "indicator"}
-    ignore, text : tuple of str
-        Columns to leave out, and to take as text.
-    readings : mapping
-        How columns are read, by name: "date", "number", "text" or "ignore".
-    decimal : {".", ","}, optional
-    """
-
-    missing: str = "error"
-    ignore: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    readings: Mapping[str, str] = field(default_factory=dict)
-    decimal: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.decimal not in (None, *MARKS):
-            raise ParameterError(f"--decimal {self.decimal!r}, but it is a point (.) or a comma (,).")
-
-    def asked(self) -> dict[str, Asked]:
-        """Give what is asked of columns by their names."""
-        told = {name: asked_of(name, reading) for name, reading in self.readings.items()}
-        return {
-            **dict.fromkeys(self.ignore, Asked("ignore")),
-            **dict.fromkeys(self.text, Asked("text")),
-            **told,
-        }
 
 
 @dataclass(frozen=True)
