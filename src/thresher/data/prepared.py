@@ -173,7 +173,7 @@ def _told(
             return None, None, [f"the target {target!r} holds dates: say {how} for classes."]
         cells = written if isinstance(written, (Figures, Dates)) else None
     try:
-        letters = table.written([target])[target] if table.cells_apart is not None else None
+        letters = None if table.cells_apart is None else lambda: table.written([target])[target]
         return (
             read_target(seen.frame[target], task, cells=cells, letters=letters, as_text=asked == "text"),
             cells,

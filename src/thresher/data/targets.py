@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,7 @@ def read_target(
     task: str = "auto",
     *,
     cells: Figures | Dates | None = None,
-    letters: pd.Series | None = None,
+    letters: Callable[[], pd.Series] | None = None,
     as_text: bool = False,
 ) -> Target:
     """Tell what kind of task a target asks for, and read it.
@@ -70,8 +71,8 @@ def read_target(
         a number to predict.
     cells : Figures or Dates, optional
         How its numbers are written, where not plainly.
-    letters : Series, optional
-        The same column as text: labels such as ``007`` are kept to the letter.
+    letters : callable, optional
+        Reads the same column as text, so that labels such as ``007`` are kept to the letter.
     as_text : bool
         Whether labels are text whatever they hold.
 
@@ -100,7 +101,7 @@ def read_target(
         values = cells.numbers(column)[:, 0]
         return _numbers(column, values, ~np.isnan(values), task, letters)
     if as_text or _is_text(column, task):
-        return _texts(column if letters is None else letters, task)
+        return _texts(column, task)
     return _numbers(column, as_numbers(column), present, task, letters)
 
 
@@ -127,7 +128,11 @@ def _texts(column: pd.Series, task: str) -> Target:
 
 
 def _numbers(
-    column: pd.Series, values: np.ndarray, present: np.ndarray, task: str, letters: pd.Series | None
+    column: pd.Series,
+    values: np.ndarray,
+    present: np.ndarray,
+    task: str,
+    letters: Callable[[], pd.Series] | None,
 ) -> Target:
     yes_or_no = column.dtype.kind == "b" or str(column.dtype) == "boolean"
     found, why = _task_of(values[present], yes_or_no)
@@ -135,7 +140,7 @@ def _numbers(
         found, why = task, "as asked"
     if found == "regression":
         return Target(found, why, values, present)
-    spelled = letters if letters is not None else column if holds_text(column) else None
+    spelled = column if holds_text(column) else None if letters is None else letters()
     if not yes_or_no and _needs_letters(column, values[present], spelled):
         told = _texts(column if spelled is None else spelled, task)
         return Target(found, f"{why}, kept to the letter", told.values, told.present)
