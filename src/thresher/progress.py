@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -51,6 +52,17 @@ class Display(ABC):
             self._drawn.stop()
 
 
+def readable_loss(loss: float) -> str:
+    """Write a loss; before anything has been measured it is infinite.
+
+    Examples
+    --------
+    >>> readable_loss(0.12345), readable_loss(float("inf"))
+    ('0.1235', 'not yet known')
+    """
+    return f"{loss:.4g}" if math.isfinite(loss) else "not yet known"
+
+
 def bar(*columns: Any) -> Any:
     """Make a bar that goes away when it ends, with a title before it and these columns of rich's after it."""
     from rich.console import Console
@@ -81,19 +93,19 @@ class Progress(Display):
     def _drawing(self) -> Any:
         from rich.progress import TextColumn, TimeElapsedColumn
 
-        told = "{task.completed:.0f}/{task.total:.0f} passes, loss {task.fields[loss]:.4g}{task.fields[left]}"
+        told = "{task.completed:.0f}/{task.total:.0f} passes, loss {task.fields[loss]}{task.fields[left]}"
         drawn = bar(TextColumn(told), TimeElapsedColumn())
-        self._task = drawn.add_task("fitting", total=self.total, loss=float("nan"), left="")
+        self._task = drawn.add_task("fitting", total=self.total, loss=readable_loss(math.nan), left="")
         return drawn
 
     def update(self, record: dict[str, Any]) -> None:
         """Show one record of the history."""
-        left = self._time_left(record)
+        left, loss = self._time_left(record), readable_loss(record["loss"])
         if self._drawn is not None:
-            self._drawn.update(self._task, completed=record["passes"], loss=record["loss"], left=left)
+            self._drawn.update(self._task, completed=record["passes"], loss=loss, left=left)
         elif self._due(SECONDS_BETWEEN_LINES):
             print(
-                f"fitting: {record['passes']:.0f}/{self.total} passes, loss {record['loss']:.4g}{left}",
+                f"fitting: {record['passes']:.0f}/{self.total} passes, loss {loss}{left}",
                 file=sys.stderr,
                 flush=True,
             )

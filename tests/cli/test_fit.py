@@ -291,7 +291,7 @@ TABLES = {
         ("header", (), "0 rows"),
         ("no target", (), "the target 'y' has no value in any of 5 rows"),
         ("mixed", (), "column 'a' mixes numbers and text: row 3 holds 'many'"),
-        ("names", (), "--ignore name"),
+        ("names", (), "--text name"),
         ("date", (), "holds inf in row 2"),
         ("one class", (), "one class only"),
         ("lacking", (), "1 of 3 rows lack a value, the first in row 2 after the header, column 'a'"),

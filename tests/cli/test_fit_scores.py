@@ -89,7 +89,7 @@ def test_sets_of_classes_are_written_and_a_taken_name_is_refused(tmp_path: Path)
     frame.assign(prediction_set="mine").to_csv(table, index=False)
     done = invoke("predict", model, table, "--interval", "90")
     assert done.exit_code == 2
-    assert "'prediction_set' would be added, but is already in the table" in done.stderr
+    assert "--interval adds a column 'prediction_set', which is already in the table" in done.stderr
 
 
 def test_intervals_of_a_model_without_calibration_rows_are_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import lzma
 import sys
 from pathlib import Path
 from typing import Any
@@ -114,10 +115,9 @@ BAD = {
     "blank.csv": (b"\n\n  \n", "is empty"),
     "header.csv": (b"a,b\n", "holds 2 columns and 0 rows"),
     "numbers.csv": (b"1.5,2,2\n3,4,5\n", "no header"),
-    "twice.csv": (b"a,b,a\n1,2,3\n", "two columns called 'a'"),
     "long.csv": (b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
     "wide.csv": (b"a,b\n1,2,3\n4,5,6\n", "more cells than its header has names"),
-    "latin.csv": ("a,b\n1,Zürich\n".encode("latin-1"), "not UTF-8"),
+    "bytes.csv": (b"a,b\n1,\0\0\0\n", "not text: it holds bytes that are zero"),
     "table.xls": (b"whatever", "ends in '.xls', but tables are read from"),
     "table": (b"a,b\n1,2\n", "has no ending"),
     "broken.npz": (b"PK\x03\x04 not an archive", "not an NPZ file"),
@@ -125,7 +125,7 @@ BAD = {
     "empty.svmlight": (b"", "svmlight"),
     "bad.svmlight": (b"1 a:b\n", "not an svmlight file"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-20], "cut short|not a table|cannot be read"),
-    "plain.csv.gz": (b"a,b\n1,2\n", "cannot be read"),
+    "damaged.csv.xz": (lzma.compress(b"a,b\n" + b"1,2\n" * 1000)[:-30] + b"x" * 30, "damaged|not a table"),
 }
 
 

@@ -90,3 +90,28 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(DataFileError, match=r"cannot be written.*--out"):
         CellFile(tmp_path / "taken" / "cells.jsonl").prepare()
+
+
+HOSTILE = {
+    "no object": "[1]",
+    "a deep list": "[" * 100_000 + "]" * 100_000,
+    "an experiment without a name": {"experiment": {}},
+    "a configuration that is a list": {"configuration": [1]},
+    "a seed in words": {"seed": "x"},
+    "a seed of 400 digits": {"seed": 10**400},
+    "a time of NaN": {"seconds": float("nan")},
+    "an infinite result": {"result": {"psnr": float("inf")}},
+    "a result that is a list": {"result": []},
+    "a status of its own": {"status": "fine"},
+    "an environment that is a number": {"environment": 3},
+    "an error that is an object": {"error": {}},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_line_that_is_no_outcome_is_named(case: str, tmp_path: Path) -> None:
+    change = HOSTILE[case]
+    line = change if isinstance(change, str) else json.dumps({**OUTCOME.plain(), **change})
+    (tmp_path / "cells.jsonl").write_text(f"{json.dumps(OUTCOME.plain())}\n{line}\n")
+    with pytest.raises(DataFileError, match=r"line 2 of .* is not the result of a cell"):
+        CellFile(tmp_path / "cells.jsonl").read()

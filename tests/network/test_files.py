@@ -266,6 +266,15 @@ DAMAGE = {
     "width 0": (content(widths=[5, 0, 1]), "1 or more"),
     "width 10^12": (content(widths=[5, 10**12, 1]), "at most"),
     "width 10^400": (content(widths=[5, 10**400, 1]), "at most"),
+    "width of 4,300 digits": (content(widths=[10**4_299, 4, 1]), "at most"),
+    "half a character in a name": (content(features=[*"abcd", "\ud800"]), "half of a character"),
+    "half a character in the details": (content(details={"target": "\udfff"}), "half of a character"),
+    "a spread of 10^400": (content(details={"spread": [10**400] * 5}), "a number of 1,329 bits"),
+    "a spread beyond floats": (content(details={"spread": [2**1024] * 5}), "finite numbers"),
+    "one long label": (
+        content(classes={"dtype": "str", "values": ["x" * 12_000, *map(str, range(12_000))]}),
+        "12,001 labels, the longest of 12,000 letters",
+    ),
     "width 4.0": (content(widths=[5, 4.0, 1]), "whole numbers"),
     "one width": (content(widths=[5], signs_only=[]), "two or more"),
     "widths missing": (content(widths=None), "whole numbers"),
@@ -321,6 +330,28 @@ DAMAGE = {
     "two types": (content({"layer0.bias_values": np.ones(2, dtype=np.float32)}), "different types"),
     "no sign": (content({"layer1.values": floats(1, -1, 1, 2)}), "signs"),
 }
+
+
+@pytest.mark.parametrize("place", ["a\0b", "half \ud800"])
+def test_what_is_no_name_of_a_file_is_refused(place, tmp_path):
+    with pytest.raises(ModelFileError):
+        sample().save(tmp_path / place)
+    with pytest.raises(ModelFileError):
+        Network.load(tmp_path / place)
+
+
+def test_half_a_character_is_not_saved(path):
+    with pytest.raises(ModelFileError, match="half of a character"):
+        sample(features=[*"abcd", "\ud800"]).save(path)
+    assert not path.exists()
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(path):
+    sample().save(path)
+    path.chmod(0o600)
+    sample(np.float32).save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert Network.load(path).layers[0].weights.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", DAMAGE)

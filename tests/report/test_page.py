@@ -151,6 +151,16 @@ def test_results_of_an_unknown_experiment_are_said(tmp_path: Path) -> None:
         write_page(tmp_path, tmp_path / "report.html")
 
 
+@pytest.mark.parametrize("result", [{}, {"psnr": "high"}, {"psnr": None}, {"psnr": 161.0, "floor": []}])
+def test_results_that_cannot_be_summed_up_are_said(result: dict[str, Any], tmp_path: Path) -> None:
+    configuration = {"n": 8000, "d": 100, "hidden": 10, "budget": 500, "k": 2, "steps": 100}
+    file = CellFile(tmp_path / "cells.jsonl")
+    file.append(Outcome(Cell("table-1", configuration, 0), "print", "done", 1.0, result))
+    with pytest.raises(DataFileError, match=r"cells\.jsonl holds results that cannot be summed up"):
+        write_page(tmp_path, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(DataFileError, match=r"does not exist"):
         write_page(tmp_path / "none", tmp_path / "report.html")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from thresher._version import __version__
+from thresher.cli.columns import columns_document, print_columns
 from thresher.cli.live import LiveTable
 from thresher.cli.model import annotated, reads_from_disk
 from thresher.cli.outcome import INTERRUPTED, typed_command
 from thresher.cli.scores import Scores, peers_of, print_scores, scores_of, with_calibration
 from thresher.cli.screen import print_json, print_table
-from thresher.cli.writable import check_file
+from thresher.cli.settings import followable, settings_of
+from thresher.cli.writable import check_file, check_not_read
 from thresher.errors import InterruptedFitWarning, ParameterError
-from thresher.progress import duration
+from thresher.progress import duration, readable_loss
 
 if TYPE_CHECKING:
     from thresher.data.prepared import Prepared
@@ -52,6 +55,12 @@ class FitChoices:
     checkpoint_every: str | int
     on_disk: bool
     distributed: bool = False
+    encoding: str | None = None
+    decimal: str | None = None
+    readings: Mapping[str, str] = field(default_factory=dict)
+    class_weight: str | None = None
+    max_iter: int | None = None
+    loss: str = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,21 +120,24 @@ def _run(choices: FitChoices, ranks: Alone | None, as_json: bool, quiet: bool) -
 def _prepared(choices: FitChoices, writes: bool = True) -> Prepared:
     if writes:
         check_file(choices.out)
+        check_not_read(choices.out, choices.data, choices.test)
     return _ready_on_disk(choices) if reads_from_disk(choices.data, choices.on_disk) else _ready(choices)
 
 
 def _ready(choices: FitChoices) -> Prepared:
     from thresher.data.prepared import prepare
-    from thresher.data.tables import read_table
+    from thresher.data.tables import open_table
 
     return prepare(
-        read_table(choices.data),
+        open_table(choices.data, choices.encoding),
         choices.target,
         task=choices.task,
         missing=choices.missing,
         ignore=choices.ignore,
         text=choices.text,
-        test=None if choices.test is None else read_table(choices.test),
+        readings=choices.readings,
+        decimal=choices.decimal,
+        test=None if choices.test is None else open_table(choices.test, choices.encoding),
         test_share=choices.test_share,
         seed=choices.seed,
     )
@@ -136,7 +148,14 @@ def _ready_on_disk(choices: FitChoices) -> Prepared:
     from thresher.data import open_rows
     from thresher.data.prepared import prepare_on_disk
 
-    asked = {"--missing": choices.missing != "error", "--ignore": choices.ignore, "--text": choices.text}
+    asked = {
+        "--missing": choices.missing != "error",
+        "--ignore": choices.ignore,
+        "--text": choices.text,
+        "--as": choices.readings,
+        "--decimal": choices.decimal,
+        "--encoding": choices.encoding,
+    }
     refused = [option for option, given in asked.items() if given]
     if refused:
         raise ParameterError(
@@ -170,6 +189,7 @@ def _announce(ready: Prepared) -> None:
     other = "regression" if ready.task == "classification" else "classification"
     tested = 0 if ready.y_test is None else len(ready.y_test)
     override = f" (--task {other} overrides)" if ready.y.dtype.kind in "if" else ""
+    print_columns(ready)
     typer.echo(f"{ready.task.capitalize()}: {ready.why}{override}.", err=True)
     typer.echo(
         f"{len(ready.y):,} rows to train on, {tested:,} to test on, {len(ready.encoding.features):,} inputs"
@@ -201,20 +221,11 @@ def _fitted_once(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
     with LiveTable("fitting", ("passes", "nonzeros", "loss", "seconds"), shown) as table:
 
         def show(record: dict[str, Any]) -> None:
-            cells = (f"{record['passes']:.0f}", f"{record['nonzeros']:,}", f"{record['loss']:.4g}")
+            cells = (f"{record['passes']:.0f}", f"{record['nonzeros']:,}", readable_loss(record["loss"]))
             records[:] = [*records[1 - LINES :], (*cells, f"{record['seconds']:.1f}")]
             table.update(records, f"{cells[0]} passes, {cells[1]} nonzeros, loss {cells[2]}")
 
-        model = kind(
-            choices.budget,
-            _hidden(choices),
-            solver=choices.solver,
-            alpha=choices.alpha,
-            random_state=choices.seed,
-            callback=show,
-            checkpoint=choices.checkpoint,
-            checkpoint_every=choices.checkpoint_every,
-        )
+        model = kind(choices.budget, callback=show, **settings_of(choices, ready))
         return _trained(model, ready)
 
 
@@ -238,20 +249,8 @@ def _fitted_path(choices: FitChoices, ready: Prepared, shown: bool) -> tuple[Any
             table.title = f"choosing the budget: {duration(left)} left"
             table.update(rows, f"budget {budget:,}, {where}, {duration(left)} left")
 
-        model = kind(
-            hidden=_hidden(choices),
-            solver=choices.solver,
-            alpha=choices.alpha,
-            random_state=choices.seed,
-            callback=show,
-            checkpoint=choices.checkpoint,
-            checkpoint_every=choices.checkpoint_every,
-        )
+        model = kind(callback=show, **settings_of(choices, ready))
         return _trained(model, ready)
-
-
-def _hidden(choices: FitChoices) -> int | tuple[int, ...]:
-    return choices.hidden[0] if len(choices.hidden) == 1 else choices.hidden
 
 
 def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
@@ -278,7 +277,7 @@ def _print(choices: FitChoices, ready: Prepared, fitted: Fitted) -> None:
     if choices.budget is None:
         _print_path(model, _measure(ready))
     used = int(model.network_.support().sum())
-    note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {model.status_}"
+    note = f"{used:,} of {len(ready.encoding.features):,} inputs are used. {followable(model.status_)}"
     name = f"Thresher, budget {budget:,}"
     print_scores(name, model.nonzeros_, fitted.seconds, ready, fitted.scores, note)
     typer.echo(f"wrote {choices.out}")
@@ -311,6 +310,7 @@ def _document(choices: FitChoices, ready: Prepared, fitted: Fitted) -> dict[str,
             "test": 0 if ready.y_test is None else len(ready.y_test),
             "dropped": ready.dropped,
         },
+        "columns": columns_document(ready),
         "inputs": len(features),
         "inputs_used": [features[place] for place in model.get_support(indices=True)],
         "budget": choices.budget if choices.budget is not None else model.budget_,

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from thresher._version import __version__
-from thresher.cli.screen import print_json
+from thresher.cli.screen import print_json, visible
 from thresher.errors import ParameterError, writing
 from thresher.network import Network
 from thresher.network.description import summary
@@ -58,7 +58,7 @@ def run_inspect(
         found = {"version": __version__, "model": str(model), **summary(network), "details": network.details}
         print_json({**found, "written": written, "files": files})
     elif not quiet:
-        typer.echo(network.describe() if written is None else written)
+        typer.echo(visible(network.describe() if written is None else written))
         if plot is not None:
             typer.echo(f"wrote {plot}", err=True)
 

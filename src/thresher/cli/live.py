@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from thresher.cli.screen import SECONDS_BETWEEN_LINES
+from thresher.cli.screen import SECONDS_BETWEEN_LINES, visible
 from thresher.progress import Display
 
 # A terminal is drawn on no more often than this, in seconds.
@@ -52,10 +52,11 @@ class LiveTable(Display):
             return
         from rich import box
         from rich.table import Table
+        from rich.text import Text
 
-        drawn = Table(title=self.title, box=box.SIMPLE_HEAD, title_justify="left")
+        drawn = Table(title=Text(visible(self.title)), box=box.SIMPLE_HEAD, title_justify="left")
         for column in self.columns:
             drawn.add_column(column, justify="right")
         for row in rows:
-            drawn.add_row(*row)
+            drawn.add_row(*(Text(visible(cell)) for cell in row))
         self._drawn.update(drawn, refresh=True)

@@ -98,7 +98,7 @@ def certify(
 
     with reported(debug, "Nothing is kept of an interrupted certificate. Run it again with:"):
         from thresher.cli.certify import run_certify
-        from thresher.cli.values import names, whole_number
+        from thresher.cli.values import LARGEST_SEED, names, whole_number
 
         run_certify(
             model,
@@ -107,7 +107,7 @@ def certify(
             held_out=held_out,
             dictionaries=names(dictionary),
             precision=precision,
-            seed=whole_number("--seed", seed, least=0),
+            seed=whole_number("--seed", seed, least=0, most=LARGEST_SEED),
             out=out,
             as_json=as_json,
             quiet=quiet,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import typer
 
+from thresher.cli.screen import visible
 from thresher.errors import ThresherError
 
 SOME_FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -40,10 +41,11 @@ def reported(debug: bool, when_interrupted: str) -> Iterator[None]:
         if debug or gone:
             raise
         if isinstance(error, (ThresherError, OSError)):
-            typer.echo(f"Error: {error}", err=True)
+            typer.echo(f"Error: {visible(str(error))}", err=True)
             raise typer.Exit(BAD_INPUT) from None
         typer.echo(
-            f"Error: {type(error).__name__}: {error}. This should not happen; --debug shows where it did.",
+            f"Error: {type(error).__name__}: {visible(str(error))}. This should not happen; --debug shows "
+            "where it did.",
             err=True,
         )
         raise typer.Exit(SOME_FAILED) from None

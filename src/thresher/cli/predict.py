@@ -17,8 +17,9 @@ from thresher.atomic import write_whole
 from thresher.cli.model import details_of, encoding_of, reads_from_disk
 from thresher.cli.predict_columns import Added
 from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_rows
-from thresher.cli.screen import print_json
+from thresher.cli.screen import print_json, visible
 from thresher.cli.writable import check_file
+from thresher.data.column import Column
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
 from thresher.errors import DataError, DataFileError
@@ -45,6 +46,7 @@ def run_predict(
     column: str,
     probabilities: bool,
     coverage: float | None = None,
+    encoding: str | None = None,
     on_disk: bool,
     as_json: bool,
     quiet: bool,
@@ -63,6 +65,8 @@ def run_predict(
         Whether to add the probability of each class.
     coverage : float, optional
         The share of targets that the intervals to add, or the sets of classes, are to hold.
+    encoding : str, optional
+        How the letters of the table are written.
     on_disk, as_json, quiet : bool
         As on the command line.
     """
@@ -74,19 +78,20 @@ def run_predict(
         check_file(Path(out))
         _check_kind(Path(out))
     network = Network.load(model)
-    table = open_table(data)
-    frame = table.frame()
+    table = open_table(data, encoding)
+    frame = table.frame(as_written=_letters(network))
     predicted = _predict(network, frame, added)
     if not quiet:
         for note in predicted.notes:
-            typer.echo(note, err=True)
+            typer.echo(visible(note), err=True)
     written = None if out == STANDARD_INPUT else out
     if written is not None:
         _write(Path(out), table, frame, predicted)
     if as_json:
         print_json(_document(model, data, written, len(frame), predicted))
     elif written is None:
-        sys.stdout.write(_text(table, frame, predicted, ",", original=True))
+        # A table is UTF-8 whatever the terminal is.
+        sys.stdout.buffer.write(_text(table, frame, predicted, ",", original=True).encode())
 
 
 def _predict_on_disk(model: str, data: str, out: str, added: Added, *, as_json: bool, quiet: bool) -> None:
@@ -104,6 +109,22 @@ def _predict_on_disk(model: str, data: str, out: str, added: Added, *, as_json: 
         print_json(_document(model, data, out, rows, Predicted({}, [], None)))
     elif not quiet:
         announce(rows, out)
+
+
+def _letters(network: Network) -> tuple[str, ...]:
+    """Name the columns that the model reads by their letters, the target among them where it is text."""
+    names, target = encoding_of(network).as_written, details_of(network).get("target")
+    spelled = network.classes is not None and network.classes.dtype.kind in "UO"
+    return (*names, target) if isinstance(target, str) and (spelled or _target_cells(network)) else names
+
+
+def _target_cells(network: Network) -> Any:
+    """Tell how the target of a model is written, where not plainly."""
+    told = details_of(network).get("target_column")
+    try:
+        return None if told is None else Column.from_details(told).cells
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _check_kind(path: Path) -> None:
@@ -124,7 +145,7 @@ def _predict(network: Network, frame: pd.DataFrame, added: Added) -> Predicted:
     ]
     if not complete.all():
         if encoding.missing != "drop":
-            encoding.refuse_missing(X, np.arange(len(frame)))
+            encoding.refuse_missing(X)
         notes.append(f"{(~complete).sum():,} rows lack a value and get no prediction.")
     found = added.values(network, X[complete])
     answers = found[0]
@@ -156,7 +177,12 @@ def _score(
     if not isinstance(name, str) or name not in frame.columns:
         return None
     try:
-        told = read_target(frame[name], "regression" if network.classes is None else "classification")
+        told = read_target(
+            frame[name],
+            "regression" if network.classes is None else "classification",
+            cells=_target_cells(network),
+            as_text=network.classes is not None and network.classes.dtype.kind in "UO",
+        )
     except DataError:
         return None
     both = told.present & complete
@@ -176,7 +202,7 @@ def _write(path: Path, table: TableFile, frame: pd.DataFrame, predicted: Predict
     try:
         if path.suffix.lower() == ".parquet":
             content = io.BytesIO()
-            frame.assign(**predicted.columns).to_parquet(content, index=False)
+            _with_predictions(table, frame, predicted).to_parquet(content)
             write_whole(path, content.getvalue())
         else:
             separator = SEPARATORS[path.suffix.lower()]
@@ -187,21 +213,31 @@ def _write(path: Path, table: TableFile, frame: pd.DataFrame, predicted: Predict
         raise DataFileError(f"{path} cannot be written ({error.strerror or error}).") from error
 
 
+def _with_predictions(table: TableFile, frame: pd.DataFrame, predicted: Predicted) -> pd.DataFrame:
+    """Give the table as plain cells of their types, with its index and the new columns."""
+    frame, index = table.frame() if table.is_text else frame, table.index()
+    return (frame if index is None else frame.set_axis(index)).assign(**predicted.columns)
+
+
 def _text(table: TableFile, frame: pd.DataFrame, predicted: Predicted, separator: str, original: bool) -> str:
     """Write all cells as they came, with new ones after them; wide formats give the new columns only.
 
     With `original` the separator is that of the table, where it has one.
     """
+    import pandas as pd
+
     text = io.StringIO()
-    if table.is_text:
-        separator = table.separator() if original else separator
+    if table.cells_apart is not None:
+        separator = table.cells_apart if original else separator
         writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         lines = table.rows()
         writer.writerow([*next(lines), *predicted.columns])
         added = zip(*predicted.columns.values(), strict=True)
         writer.writerows([*cells, *map(_cell, new)] for cells, new in zip(lines, added, strict=True))
     elif table.kind == "parquet":
-        frame.assign(**predicted.columns).to_csv(text, sep=separator, index=False, lineterminator="\n")
+        whole = _with_predictions(table, frame, predicted)
+        numbered = isinstance(whole.index, pd.RangeIndex) and whole.index.name is None
+        whole.to_csv(text, sep=separator, index=not numbered, lineterminator="\n")
     else:
         writer = csv.writer(text, delimiter=separator, lineterminator="\n")
         writer.writerow(predicted.columns)

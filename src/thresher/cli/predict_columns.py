@@ -47,13 +47,19 @@ class Added:
 
     def refuse_taken(self, network: Network, taken: Sequence[str]) -> None:
         """Refuse columns whose names a table has already."""
-        names = self.names(network)
+        _, *others = self.names(network)
         if self.column in taken:
             raise ParameterError(f"--column {self.column!r} is already in the table: choose another name.")
-        for name in names[1:]:
-            if name.startswith(self.column) and name in taken:
+        if self.column in others:
+            raise ParameterError(
+                f"--column {self.column!r} is what a probability is called: choose another name."
+            )
+        for name in others:
+            if name in taken:
+                option = "--interval" if name.startswith(self.column) else "--probabilities"
                 raise ParameterError(
-                    f"a column {name!r} would be added, but is already in the table: choose another --column."
+                    f"{option} adds a column {name!r}, which is already in the table: leave that column out, "
+                    "or rename it."
                 )
 
     def values(self, network: Network, X: Any) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from thresher.errors import writing
 from thresher.experiments import ALL, Choices, Experiment, Outcome, Summary, Sweep, experiments_named
 from thresher.experiments.estimate import duration, estimate
 from thresher.experiments.machine import cores
+from thresher.experiments.record import summed_up
 from thresher.experiments.settings import Settings, write_settings
 
 if TYPE_CHECKING:
@@ -106,8 +107,9 @@ def _run(sweep: Sweep, folder: Path, choices: Choices, how: How) -> dict[str, An
 
 def _show(sweep: Sweep, folder: Path, how: How) -> dict[str, Any]:
     """Write summary and figures, and print the tables if they are asked for."""
-    summary = sweep.experiment.summarise(sweep.done) if sweep.done else Summary(())
-    files = _written(sweep, summary, folder)
+    with summed_up(sweep.file.path):
+        summary = sweep.experiment.summarise(sweep.done) if sweep.done else Summary(())
+        files = _written(sweep, summary, folder)
     if not how.as_json and not how.quiet:
         for table in summary.tables:
             print_table(table)

@@ -27,9 +27,9 @@ def demo(
 
     with reported(debug, "Nothing is kept of an interrupted demonstration. Run it again with:"):
         from thresher.cli.demo import run_demo
-        from thresher.cli.values import whole_number
+        from thresher.cli.values import LARGEST_SEED, whole_number
 
-        run_demo(out, whole_number("--seed", seed, least=0), as_json, quiet)
+        run_demo(out, whole_number("--seed", seed, least=0, most=LARGEST_SEED), as_json, quiet)
 
 
 def reproduce(

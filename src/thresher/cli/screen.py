@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -64,28 +65,53 @@ class Progress(Display):
 
 def print_json(document: dict[str, Any]) -> None:
     """Write the one JSON document."""
-    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Put null where a number is none that JSON has, such as the R2 of a single row."""
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def visible(text: str) -> str:
+    """Write what would steer a terminal, or cannot be seen, as its escape; lines may break and tabs stand.
+
+    Examples
+    --------
+    >>> visible("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    kept = "\n\t"
+    return "".join(
+        each if each in kept or each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
 
 
 def print_table(table: Table) -> None:
     """Print a table of plain values, its note below it."""
     from rich import box
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     drawn = RichTable(box=box.SIMPLE_HEAD)
     for name, value in zip(table.columns, table.rows[0], strict=True):
-        drawn.add_column(escape(name), justify="left" if isinstance(value, str) else "right")
+        drawn.add_column(Text(visible(name)), justify="left" if isinstance(value, str) else "right")
     for row in table.rows:
-        drawn.add_row(*(escape(_text(value)) for value in row))
+        # Brackets are no markup: names of columns have units in them.
+        drawn.add_row(*(Text(visible(_text(value))) for value in row))
     console = Console()
     # Where nobody looks, there is no edge to keep to.
     console = console if console.is_terminal else Console(width=200)
-    console.print(table.title, style="bold", highlight=False, markup=False)
+    console.print(visible(table.title), style="bold", highlight=False, markup=False)
     console.print(drawn)
     if table.note:
-        console.print(f"{table.note}\n", highlight=False, markup=False)
+        console.print(f"{visible(table.note)}\n", highlight=False, markup=False)
 
 
 def _text(value: Any) -> str:

@@ -38,7 +38,11 @@ def fit(
     ] = "0.2",
     task: Annotated[str, typer.Option(help="auto, regression or classification.", metavar="TASK")] = "auto",
     missing: Annotated[
-        str, typer.Option(help="Missing values: error, drop (rows) or mean (fill in).", metavar="HOW")
+        str,
+        typer.Option(
+            help="Missing values: error, drop (rows), mean (fill in) or indicator (an input says where).",
+            metavar="HOW",
+        ),
     ] = "error",
     ignore: Annotated[
         str | None, typer.Option(help="Columns to leave out, between commas.", metavar="LIST")
@@ -46,7 +50,34 @@ def fit(
     text: Annotated[
         str | None, typer.Option(help="Columns to take as text, between commas.", metavar="LIST")
     ] = None,
+    reading: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as",
+            help="Read a column as date, number, text or ignore; once for each column. Dates also with parts "
+            "(date+year, date+week, date+day) and a format (date:%d/%m/%Y).",
+            metavar="NAME=KIND",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Letters of the file, such as latin-1; told by default.", metavar="NAME"),
+    ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(help="What decimals begin with, . or , ; told by default.", metavar="MARK")
+    ] = None,
     solver: Annotated[str, typer.Option(help="auto or paper.", metavar="NAME")] = "auto",
+    loss: Annotated[
+        str,
+        typer.Option(help="auto, squared, huber, poisson (numbers) or logistic (classes).", metavar="NAME"),
+    ] = "auto",
+    class_weight: Annotated[
+        str | None,
+        typer.Option(help="What rows of a class count: balanced, or such as yes=3,no=1.", metavar="WEIGHTS"),
+    ] = None,
+    max_iter: Annotated[
+        str | None, typer.Option(help="The most passes over the rows; 200 by default.", metavar="N")
+    ] = None,
     alpha: Annotated[
         str | None, typer.Option(help="Penalty on large weights, such as 0.3.", metavar="NUMBER")
     ] = None,
@@ -76,8 +107,9 @@ def fit(
 ) -> None:
     """Fit a sparse network to a table, and write it as a model file.
 
-    Text columns become one input for each of their values. Whether the target holds classes or numbers is
-    told by what it holds, unless --task says so.
+    How each column is read is told by what it holds and said before the fit: numbers (with decimal commas,
+    currencies and percent signs as well), dates, yes and no, and text, which becomes one input for each of
+    its values. Whether the target holds classes or numbers is told likewise, unless --task says so.
     """
     from thresher.cli.outcome import reported
 
@@ -88,7 +120,16 @@ def fit(
         else "Go on from the checkpoint with:",
     ):
         from thresher.cli.fit import FitChoices, run_fit
-        from thresher.cli.values import names, number, one_of, share, whole_number, widths
+        from thresher.cli.values import (
+            LARGEST_SEED,
+            names,
+            number,
+            one_of,
+            pairs,
+            share,
+            whole_number,
+            widths,
+        )
 
         choices = FitChoices(
             data=data,
@@ -99,17 +140,23 @@ def fit(
             test=test,
             test_share=share("--test-share", test_share),
             task=one_of("--task", task, ("auto", "regression", "classification")),
-            missing=one_of("--missing", missing, ("error", "drop", "mean")),
+            missing=one_of("--missing", missing, ("error", "drop", "mean", "indicator")),
             ignore=names(ignore) or (),
             text=names(text) or (),
             solver=solver,
             alpha=None if alpha is None else number("--alpha", alpha),
-            seed=whole_number("--seed", seed, least=0),
+            seed=whole_number("--seed", seed, least=0, most=LARGEST_SEED),
             compare=compare,
             checkpoint=checkpoint,
             checkpoint_every=int(checkpoint_every) if checkpoint_every.isdecimal() else checkpoint_every,
             on_disk=on_disk,
             distributed=distributed,
+            encoding=encoding,
+            decimal=decimal,
+            readings=pairs("--as", reading or []),
+            class_weight=class_weight,
+            max_iter=None if max_iter is None else whole_number("--max-iter", max_iter, least=1),
+            loss=loss,
         )
         run_fit(choices, as_json, quiet)
 
@@ -137,6 +184,10 @@ def predict(
             metavar="PERCENT",
         ),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option(help="Letters of the table, such as latin-1; told by default.", metavar="NAME"),
+    ] = None,
     on_disk: OnDisk = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -160,6 +211,7 @@ def predict(
             column=column,
             probabilities=probabilities,
             coverage=None if interval is None else percent("--interval", interval),
+            encoding=encoding,
             on_disk=on_disk,
             as_json=as_json,
             quiet=quiet,

@@ -7,8 +7,13 @@ from difflib import get_close_matches
 
 from thresher.errors import ParameterError
 
+# The seeds that scikit-learn takes end here.
+LARGEST_SEED = 2**32 - 1
 
-def whole_number(option: str, text: str, least: int) -> int:
+MOST_DIGITS = 18
+
+
+def whole_number(option: str, text: str, least: int, most: int | None = None) -> int:
     """Read a whole number.
 
     Examples
@@ -17,7 +22,9 @@ def whole_number(option: str, text: str, least: int) -> int:
     300
     """
     if not _is_whole(text, least):
-        raise ParameterError(f"{option} {text!r}, but it takes a whole number of {least} or more.")
+        raise ParameterError(f"{option} {text[:40]!r}, but it takes a whole number of {least} or more.")
+    if most is not None and int(text) > most:
+        raise ParameterError(f"{option} {text}, but it takes a whole number of {least} to {most:,}.")
     return int(text)
 
 
@@ -49,6 +56,25 @@ def names(text: str | None) -> tuple[str, ...] | None:
     ('auto', 'paper')
     """
     return None if text is None else tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """Read texts such as ``name=value``; a name may hold an equals sign.
+
+    Examples
+    --------
+    >>> pairs("--as", ["sold=date", "a=b=text"])
+    {'sold': 'date', 'a=b': 'text'}
+    """
+    found = dict[str, str]()
+    for text in texts:
+        name, sign, value = text.rpartition("=")
+        if not sign or not name.strip():
+            raise ParameterError(
+                f"{option} {text!r}, but it takes a name and a value, as in {option} sold=date."
+            )
+        found[name.strip()] = value.strip()
+    return found
 
 
 def one_of_two(option: str, text: str | None, other: str, other_text: str | None) -> str | None:
@@ -141,4 +167,5 @@ def _real(text: str) -> float:
 
 
 def _is_whole(text: str, least: int) -> bool:
-    return text.isascii() and text.isdigit() and int(text) >= least
+    # Nobody means a number of more digits, and Python reads 4,300 of them at most.
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) >= least

@@ -18,6 +18,15 @@ def check_file(path: Path) -> None:
     check_folder(folder)
 
 
+def check_not_read(out: Path, *read: str | None) -> None:
+    """Refuse to write over a file that is read."""
+    for path in read:
+        if path is not None and out.exists() and Path(path).exists() and out.samefile(path):
+            raise DataFileError(
+                f"--out {out} is {path}, which is read: it would be replaced. Use another --out."
+            )
+
+
 def check_folder(folder: Path) -> None:
     """Make a folder if there is none, and refuse one where files could not be written."""
     # A name that no file of the user's has.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
+import zlib
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 # Inputs are columns x0, x1, ..., and the target becomes a column of this name.
 TARGET = "y"
+
+# Columns of a sparse table, each of which takes some kilobytes whatever it holds.
+MOST_COLUMNS = 500_000
 
 CSR_PARTS = {"data", "indices", "indptr", "shape"}
 
@@ -34,10 +39,33 @@ def read_npz(source: Any, name: str) -> pd.DataFrame:
         # NumPy leaves a path that is no archive open.
         opened = source.open("rb") if isinstance(source, Path) else nullcontext(source)
         with opened as content, np.load(content, allow_pickle=False) as file:
+            _refuse_claims(file, name)
             arrays = {key: file[key] for key in file.files}
-    except (ValueError, zipfile.BadZipFile, EOFError, KeyError, AttributeError) as error:
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, AttributeError) as error:
         raise DataFileError(f"{name} is not an NPZ file of plain arrays: {error}") from error
+    except MemoryError as error:
+        raise DataFileError(f"{name} holds more than fits into memory: leave its rows on disk.") from error
     return _frame_of_arrays(arrays, name)
+
+
+def _refuse_claims(file: Any, name: str) -> None:
+    """Refuse arrays whose headers claim more than the file holds of them, before room is made for them."""
+    for key in file.files:
+        part = file.zip.getinfo(f"{key}.npy" if f"{key}.npy" in file.zip.namelist() else key)
+        with file.zip.open(part) as content:
+            version = np.lib.format.read_magic(content)
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read(content)
+        claimed = math.prod(shape) * dtype.itemsize
+        if claimed > part.file_size:
+            raise DataFileError(
+                f"{name} is damaged: its array {key!r} claims {claimed:,} bytes, and the file holds "
+                f"{part.file_size:,} of it."
+            )
 
 
 def _frame_of_arrays(arrays: dict[str, np.ndarray], name: str) -> pd.DataFrame:
@@ -94,7 +122,7 @@ def read_svmlight(source: Any, name: str) -> pd.DataFrame:
     try:
         # Indices are kept as they are, since whether they begin at 0 or 1 cannot be told from a part.
         X, y = load_svmlight_file(str(source) if isinstance(source, Path) else source, zero_based=True)
-    except (ValueError, EOFError) as error:
+    except (ValueError, OverflowError, EOFError) as error:
         raise DataFileError(f"{name} is not an svmlight file: {error}") from error
     if X.shape[0] == 0:
         raise DataFileError(f"{name} is empty, but lines of a label and index:value pairs are needed.")
@@ -104,5 +132,10 @@ def read_svmlight(source: Any, name: str) -> pd.DataFrame:
 def _sparse_frame(X: scipy.sparse.csr_array, target: np.ndarray | None, name: str) -> pd.DataFrame:
     import pandas as pd
 
+    if X.shape[1] > MOST_COLUMNS:
+        raise DataFileError(
+            f"{name} holds input {X.shape[1] - 1:,}, and a table of more than {MOST_COLUMNS:,} columns is "
+            "not made: leave the rows on disk (--on-disk)."
+        )
     frame = pd.DataFrame.sparse.from_spmatrix(X, columns=[f"x{column}" for column in range(X.shape[1])])
     return _with_target(frame, target, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
 # Names listed in a message.
 LISTED = 8
+
+# Types of columns that are numbers for sure, which keeps tables of very many columns quick.
+PLAIN = tuple(map(np.dtype, ("int64", "float64", "bool")))
 
 
 def check_columns(frame: pd.DataFrame, names: tuple[str, ...], option: str) -> None:
@@ -59,6 +63,25 @@ def listed(names: Any) -> str:
     return shown if len(names) <= LISTED else f"{shown} and {len(names) - LISTED:,} more"
 
 
+def option(how: str, name: str) -> str:
+    """Write the option that takes a column as asked, so that it can be pasted into a shell.
+
+    Examples
+    --------
+    >>> option("ignore", "total price"), option("text", "a,b"), option("date", "day")
+    ("--ignore 'total price'", '--as a,b=text', '--as day=date')
+    """
+    # Between commas there is no room for names with a comma.
+    if how not in ("ignore", "text") or "," in name:
+        return f"--as{_joined(f'{name}={how}')}"
+    return f"--{how}{_joined(name)}"
+
+
+def _joined(value: str) -> str:
+    """Write the value of an option; one that begins with a dash would be taken for another option."""
+    return f"={shlex.quote(value)}" if value.startswith("-") else f" {shlex.quote(value)}"
+
+
 def is_text(column: pd.Series) -> bool:
     """Tell whether a column holds text; one without any value does not.
 
@@ -77,7 +100,7 @@ def is_text(column: pd.Series) -> bool:
     if kind in "mM" or isinstance(column.dtype, (pd.DatetimeTZDtype, pd.PeriodDtype, pd.IntervalDtype)):
         raise DataError(
             f"column {column.name!r} holds {column.dtype}, but numbers or text are needed: convert it, or "
-            f"leave it out (--ignore {column.name})."
+            f"leave it out ({option('ignore', str(column.name))})."
         )
     values = column.dropna()
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -91,12 +114,7 @@ def _cells_are_text(values: pd.Series) -> bool:
     """Look at cells one by one; numbers written as text count as numbers."""
     import pandas as pd
 
-    strange = values[~values.map(lambda cell: isinstance(cell, (str, bool, int, float, np.generic)))]
-    if len(strange):
-        raise DataError(
-            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
-            f"but numbers or text are needed: convert it, or leave it out (--ignore {values.name})."
-        )
+    refuse_objects(values)
     numbers = pd.to_numeric(values, errors="coerce").notna()
     if numbers.all() or not numbers.any():
         return not numbers.any()
@@ -105,9 +123,21 @@ def _cells_are_text(values: pd.Series) -> bool:
     raise DataError(
         f"column {values.name!r} mixes numbers and text: row {rare.index[0] + 1} holds {rare.iloc[0]!r}, row "
         f"{usual.index[0] + 1} holds {usual.iloc[0]!r} (rows are counted from 1 after the header). Correct "
-        f"the cell (an empty one is a missing value), or take the column as text (--text {values.name}) or "
-        f"leave it out (--ignore {values.name})."
+        f"the cell (an empty one is a missing value), take the column as text "
+        f"({option('text', str(values.name))}) or as numbers, with anything else missing "
+        f"({option('number', str(values.name))}), or leave it out ({option('ignore', str(values.name))})."
     )
+
+
+def refuse_objects(values: pd.Series) -> None:
+    """Refuse cells that are neither text nor numbers, such as lists."""
+    strange = values[~values.map(lambda cell: isinstance(cell, (str, bool, int, float, np.generic)))]
+    if len(strange):
+        raise DataError(
+            f"column {values.name!r} holds {type(strange.iloc[0]).__name__} in row {strange.index[0] + 1}, "
+            f"but numbers or text are needed: convert it, or leave it out "
+            f"({option('ignore', str(values.name))})."
+        )
 
 
 def as_numbers(column: pd.Series) -> np.ndarray:
@@ -120,6 +150,8 @@ def as_numbers(column: pd.Series) -> np.ndarray:
     """
     import pandas as pd
 
+    if column.dtype in PLAIN:
+        return _finite(column, column.to_numpy(dtype=np.float64))
     if is_text(column):
         found = column.dropna()
         raise DataError(
@@ -127,7 +159,10 @@ def as_numbers(column: pd.Series) -> np.ndarray:
             "where numbers are needed."
         )
     plain = column.astype(object) if isinstance(column.dtype, pd.CategoricalDtype) else column
-    values = pd.to_numeric(plain).to_numpy(dtype=np.float64, na_value=np.nan)
+    return _finite(column, pd.to_numeric(plain).to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _finite(column: pd.Series, values: np.ndarray) -> np.ndarray:
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise DataError(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresher.data.columns import check_columns
-from thresher.data.encoding import Column, Encoding, complete_rows, learn_encoding
+from thresher.data.cells import Dates, Figures
+from thresher.data.column import Column
+from thresher.data.columns import check_columns, option
+from thresher.data.encoding import Encoding, complete_rows
 from thresher.data.rows import OnDisk
+from thresher.data.survey import ColumnReport, Held, Survey, Table, refuse, survey
 from thresher.data.targets import Target, read_target
+from thresher.data.wishes import Asked, Wishes
 from thresher.errors import DataError
 
 if TYPE_CHECKING:
@@ -36,6 +40,10 @@ class Prepared:
         What to test on.
     dropped : int
         Rows left out because something was missing.
+    columns : tuple of ColumnReport
+        How each column is read.
+    target_column : Column, optional
+        How the target is written, where that is not plain.
     """
 
     encoding: Encoding
@@ -47,6 +55,8 @@ class Prepared:
     X_test: Any | None
     y_test: np.ndarray | None
     dropped: int
+    columns: tuple[ColumnReport, ...] = ()
+    target_column: Column | None = None
 
     def details(self) -> dict[str, Any]:
         """Write what a model has to know of the table it came from, as plain values."""
@@ -55,18 +65,21 @@ class Prepared:
             "task": self.task,
             "spread": _spread(self.X),
             "table": self.encoding.to_details(),
+            **_written_target(self.target_column),
         }
 
 
 def prepare(
-    frame: pd.DataFrame,
+    frame: pd.DataFrame | Table,
     target: str,
     *,
     task: str = "auto",
     missing: str = "error",
     ignore: Sequence[str] = (),
     text: Sequence[str] = (),
-    test: pd.DataFrame | None = None,
+    readings: Mapping[str, str] | None = None,
+    decimal: str | None = None,
+    test: pd.DataFrame | Table | None = None,
     test_share: float = 0.2,
     seed: int = 0,
 ) -> Prepared:
@@ -74,20 +87,30 @@ def prepare(
 
     Parameters
     ----------
-    frame : DataFrame
+    frame : DataFrame or Table
+        A table of :func:`thresher.data.tables.open_table` is read with its letters where they matter.
     target : str
         The column to predict.
     task : {"auto", "regression", "classification"}
-    missing : {"error", "drop", "mean"}
+    missing : {"error", "drop", "mean", "indicator"}
         What to do with rows that lack a value. A row that lacks its target can only be left out.
     ignore, text : sequence of str
         Columns to leave out, and to take as text.
-    test : DataFrame, optional
+    readings : mapping, optional
+        How columns are read, by name: "date", "number", "text" or "ignore".
+    decimal : {".", ","}, optional
+        What decimals begin with.
+    test : DataFrame or Table, optional
         A table to test on; without it a share of the rows is set aside.
     test_share : float
         That share; 0 sets none aside.
     seed : int
         Which rows are set aside.
+
+    Raises
+    ------
+    DataError
+        When the table cannot be read as it is, for all reasons at once.
 
     Examples
     --------
@@ -97,14 +120,16 @@ def prepare(
     >>> ready.task, ready.X.shape, ready.X_test.shape
     ('regression', (16, 1), (4, 1))
     """
-    check_columns(frame, (target,), "--target")
-    encoding = learn_encoding(frame, target, missing=missing, ignore=ignore, text=text)
-    told = read_target(frame[target], task)
-    X, y, dropped = _present(encoding, encoding.matrix(frame), told, target)
+    table = _table(frame)
+    wishes = Wishes(missing, tuple(ignore), tuple(text), readings or {}, decimal)
+    seen = survey(table, target, wishes)
+    X, (told, cells, problems) = seen.encoding.matrix(seen.frame), _told(seen, table, target, task, wishes)
+    refuse([*seen.problems, *problems, *_lacking(seen.encoding, X, told, target)])
+    assert told is not None
+    X, y, dropped = _present(seen.encoding, X, told)
+    encoding = seen.encoding
     if test is not None:
-        check_columns(test, (target,), "the table to test on needs the target")
-        answer = _like(read_target(test[target], told.task), told, target)
-        X_test, y_test, test_dropped = _present(encoding, encoding.matrix(test), answer, target)
+        X_test, y_test, test_dropped = _tested(_table(test), encoding, told, cells, target)
         dropped += test_dropped
     elif test_share > 0:
         X, X_test, y, y_test = _split(X, y, test_share, told.task, seed)
@@ -113,8 +138,64 @@ def prepare(
     encoding = encoding.with_means(X)
     filled = None if X_test is None else encoding.filled(X_test)
     return Prepared(
-        encoding, target, told.task, told.why, encoding.filled(X), y, filled, y_test, dropped=dropped
+        encoding,
+        target,
+        told.task,
+        told.why,
+        encoding.filled(X),
+        y,
+        filled,
+        y_test,
+        dropped=dropped,
+        columns=seen.reports,
+        target_column=Column(target, cells=cells),
     )
+
+
+def _table(given: pd.DataFrame | Table) -> Table:
+    import pandas as pd
+
+    return Held(given) if isinstance(given, pd.DataFrame) else given
+
+
+def _told(
+    seen: Survey, table: Table, target: str, task: str, wishes: Wishes
+) -> tuple[Target | None, Figures | Dates | None, list[str]]:
+    """Read the target, and give what is wrong with it."""
+    asked = wishes.asked().get(target, Asked()).how
+    found, cells = seen.target, None
+    if asked != "text" and task != "classification":
+        if found.problem is not None:
+            return None, None, [found.problem.replace("column", "the target", 1)]
+        written = None if found.column is None else found.column.cells
+        if isinstance(written, Dates) and asked != "date":
+            how = f"{option('date', target)} for days since the first one, or {option('text', target)}"
+            return None, None, [f"the target {target!r} holds dates: say {how} for classes."]
+        cells = written if isinstance(written, (Figures, Dates)) else None
+    try:
+        letters = None if table.cells_apart is None else lambda: table.written([target])[target]
+        return (
+            read_target(seen.frame[target], task, cells=cells, letters=letters, as_text=asked == "text"),
+            cells,
+            [],
+        )
+    except DataError as error:
+        return None, None, [str(error)]
+
+
+def _tested(
+    table: Table, encoding: Encoding, told: Target, cells: Figures | Dates | None, target: str
+) -> tuple[Any, np.ndarray, int]:
+    """Read the table to test on as the other was."""
+    as_text = told.values.dtype.kind == "U"
+    frame = table.frame(
+        as_written=(*encoding.as_written, *((target,) if as_text or cells is not None else ()))
+    )
+    check_columns(frame, (target,), "the table to test on needs the target")
+    answer = _like(read_target(frame[target], told.task, cells=cells, as_text=as_text), told, target)
+    X = encoding.matrix(frame)
+    refuse(_lacking(encoding, X, answer, target))
+    return _present(encoding, X, answer)
 
 
 def prepare_on_disk(
@@ -149,23 +230,32 @@ def prepare_on_disk(
     return Prepared(encoding, target, told.task, told.why, X, y, X_test, y_test, dropped=0)
 
 
-def _present(encoding: Encoding, X: Any, told: Target, target: str) -> tuple[Any, np.ndarray, int]:
-    """Leave out rows as told, or refuse them."""
-    rows = np.arange(len(told.values))
+def _lacking(encoding: Encoding, X: Any, told: Target | None, target: str) -> list[str]:
+    """Say what is missing, where that is an error, and when it leaves nothing."""
+    problems = []
     if encoding.missing == "error":
-        if not told.present.all():
+        if told is not None and not told.present.all():
             row = int(np.flatnonzero(~told.present)[0])
-            raise DataError(
-                f"the target {target!r} is missing in {(~told.present).sum():,} of {len(rows):,} rows, the "
-                f"first row {row + 1} after the header. Leave such rows out (--missing drop)."
+            problems.append(
+                f"the target {target!r} is missing in {(~told.present).sum():,} of {len(told.present):,} "
+                f"rows, the first row {row + 1} after the header. Leave such rows out (--missing drop)."
             )
-        encoding.refuse_missing(X, rows)
-    kept = told.present & (complete_rows(X) if encoding.missing == "drop" else True)
-    if not kept.any():
-        raise DataError(
-            f"no row is complete, so --missing drop leaves none of {len(rows):,}. Use --missing mean, or "
-            "leave out the columns that are mostly empty (--ignore)."
+        problems += encoding.lacking(X)
+    elif told is not None and not _kept(encoding, X, told).any():
+        problems.append(
+            f"no row is complete, so --missing {encoding.missing} leaves none of {X.shape[0]:,}. Use "
+            "--missing mean, or leave out the columns that are mostly empty (--ignore)."
         )
+    return problems
+
+
+def _kept(encoding: Encoding, X: Any, told: Target) -> np.ndarray:
+    return told.present & (complete_rows(X) if encoding.missing == "drop" else True)
+
+
+def _present(encoding: Encoding, X: Any, told: Target) -> tuple[Any, np.ndarray, int]:
+    """Leave out rows as told."""
+    kept = _kept(encoding, X, told)
     if kept.all():
         return X, told.values, 0
     return X[kept], told.values[kept], int((~kept).sum())
@@ -193,6 +283,10 @@ def _split(X: Any, y: np.ndarray, share: float, task: str, seed: int) -> Any:
         )
     even = task == "classification" and counts.min() >= 2 and len(counts) <= min(aside, len(y) - aside)
     return train_test_split(X, y, test_size=aside, random_state=seed, stratify=y if even else None)
+
+
+def _written_target(column: Column | None) -> dict[str, Any]:
+    return {} if column is None or column.cells is None else {"target_column": column.to_details()}
 
 
 def _spread(X: Any) -> list[float]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import sys
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from thresher.data.arrays import read_npz, read_svmlight
+from thresher.data.text_table import TextFormat, frame_of, rows, text_format
 from thresher.errors import DataFileError
 
 if TYPE_CHECKING:
@@ -46,36 +47,60 @@ class TableFile:
     kind : {"csv", "tsv", "parquet", "npz", "svmlight"}
     content : path or bytes
         Where it is, or all of it.
+    encoding : str, optional
+        How the letters of text are written; by default that is told by what it holds.
     """
 
     name: str
     kind: str
     content: Path | bytes
+    encoding: str | None = None
 
     @property
     def is_text(self) -> bool:
         """Whether the file is lines of cells, so that a column can be added to it."""
         return self.kind in ("csv", "tsv")
 
+    @cached_property
+    def text(self) -> TextFormat:
+        """How the text of the table is written."""
+        with _readable(self.name):
+            return text_format(self.content, self.name, tabs=self.kind == "tsv", encoding=self.encoding)
+
+    @property
+    def cells_apart(self) -> str | None:
+        """What separates the cells of text; None where the file is none."""
+        return self.text.separator if self.is_text else None
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Names that several columns were given, and all but the first of which were changed."""
+        return self.text.repeated if self.is_text else ()
+
     def source(self) -> Any:
         """Give what a reader takes: a path, or the content from its beginning."""
         return io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, as_written: Sequence[str] = ()) -> pd.DataFrame:
         """Read the table; rows are numbered from 0, columns have names.
+
+        Parameters
+        ----------
+        as_written : sequence of str
+            Columns of text files to give as text, whatever they hold; those that are not there are left out.
 
         Raises
         ------
         DataFileError
-            When the file is not what its ending says, holds no rows, or repeats the name of a column.
+            When the file is not what its ending says, or holds no rows.
         """
-        readers = {"parquet": _read_parquet, "npz": read_npz, "svmlight": read_svmlight}
-        try:
-            frame = _read_text(self) if self.is_text else readers[self.kind](self.source(), self.name)
-        except DataFileError:
-            raise
-        except OSError as error:
-            raise DataFileError(f"{self.name} cannot be read ({error.strerror or error}).") from error
+        with _readable(self.name):
+            if self.is_text:
+                kinds = dict.fromkeys(set(as_written) & set(self.text.header), str)
+                frame = frame_of(self.content, self.name, self.text, dtype=kinds)
+            else:
+                readers = {"parquet": _read_parquet, "npz": read_npz, "svmlight": read_svmlight}
+                frame = readers[self.kind](self.source(), self.name)
         if frame.shape[0] == 0 or frame.shape[1] == 0:
             raise DataFileError(
                 f"{self.name} holds {frame.shape[1]:,} columns and {frame.shape[0]:,} rows, but a table "
@@ -87,28 +112,39 @@ class TableFile:
             raise DataFileError(f"{self.name} has two columns called {twice!r}: give each its own name.")
         return frame.reset_index(drop=True)
 
-    def separator(self) -> str:
-        """Give what stands between the cells of a text table."""
-        if self.kind == "tsv":
-            return "\t"
-        header = _header(self)
-        return next((mark for mark in (",", "\t", ";", "|") if mark in header), ",")
+    def written(self, names: Sequence[str]) -> pd.DataFrame:
+        """Read some columns as text, where the file is text; else as they are."""
+        if not self.is_text:
+            return self.frame()[list(names)]
+        with _readable(self.name):
+            return frame_of(self.content, self.name, self.text, usecols=list(names), dtype=str)[list(names)]
+
+    def index(self) -> Any:
+        """Give what names the rows of a Parquet file; None where rows have no names."""
+        return _read_parquet(self.source(), self.name).index if self.kind == "parquet" else None
 
     def rows(self) -> Iterator[list[str]]:
-        """Yield the cells of every line of a text table, the header first, to the letter."""
-        separator = self.separator()
-        if isinstance(self.content, bytes):
-            yield from _cells(io.StringIO(self.content.decode("utf-8-sig"), newline=""), separator)
-        else:
-            with _opened(self.content) as lines:
-                yield from _cells(lines, separator)
+        """Yield the cells of every line of a text table, the header first, as they are written."""
+        with _readable(self.name):
+            yield from rows(self.content, self.name, self.text)
 
 
-def open_table(path: str | os.PathLike[str]) -> TableFile:
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    """Turn a system's refusal to read a file into words."""
+    try:
+        yield
+    except DataFileError:
+        raise
+    except OSError as error:
+        raise DataFileError(f"{name} cannot be read ({error.strerror or error}).") from error
+
+
+def open_table(path: str | os.PathLike[str], encoding: str | None = None) -> TableFile:
     """Find a table and tell of which kind it is; ``-`` takes all of standard input.
 
     A file's kind is that of its ending; standard input is told by its first bytes, and is CSV or TSV if they
-    say nothing else.
+    say nothing else. How text is written (`encoding`) is told by what it holds, unless it is given.
 
     Raises
     ------
@@ -117,8 +153,8 @@ def open_table(path: str | os.PathLike[str]) -> TableFile:
     """
     if os.fspath(path) == STANDARD_INPUT:
         content = sys.stdin.buffer.read()
-        return TableFile("standard input", _kind_of_bytes(content), content)
-    path = Path(path).expanduser()
+        return TableFile("standard input", _kind_of_bytes(content), content, encoding)
+    path = _at_home(Path(path))
     _check_file(path)
     endings = [ending.lower() for ending in path.suffixes]
     if endings and endings[-1] in COMPRESSED:
@@ -131,10 +167,10 @@ def open_table(path: str | os.PathLike[str]) -> TableFile:
             f"{path} {found}, but tables are read from files that end in {', '.join(KINDS)}. Rename or "
             "convert it."
         )
-    return TableFile(str(path), kind, path)
+    return TableFile(str(path), kind, path, encoding)
 
 
-def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_table(path: str | os.PathLike[str], encoding: str | None = None) -> pd.DataFrame:
     """Read a table with named columns from a file, or from standard input.
 
     Parameters
@@ -142,6 +178,8 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     path : str or path
         A file that ends in .csv, .tsv, .parquet (needs pyarrow), .npz, .svmlight or .libsvm; text may be
         compressed (.csv.gz). ``-`` is standard input.
+    encoding : str, optional
+        How the letters of text are written; by default that is told by what it holds.
 
     Returns
     -------
@@ -161,7 +199,15 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     0       5    red
     1       8   blue
     """
-    return open_table(path).frame()
+    return open_table(path, encoding).frame()
+
+
+def _at_home(path: Path) -> Path:
+    """Put the user's folder for a tilde; a file may be called ~foo.csv as well."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def _check_file(path: Path) -> None:
@@ -182,88 +228,6 @@ def _kind_of_bytes(content: bytes) -> str:
     if content.startswith(b"PK\x03\x04"):
         return "npz"
     return "csv"
-
-
-def _opened(path: Path) -> Any:
-    """Open a text file, compressed or not."""
-    import bz2
-    import gzip
-    import lzma
-
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-    return openers.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8-sig", newline="")
-
-
-def _cells(lines: Any, separator: str) -> Iterator[list[str]]:
-    """Split lines into cells, leaving empty lines out as pandas does."""
-    return (cells for cells in csv.reader(lines, delimiter=separator) if cells)
-
-
-def _header(table: TableFile) -> str:
-    """Give the first line that holds anything."""
-    try:
-        if isinstance(table.content, bytes):
-            lines: Any = io.StringIO(table.content.decode("utf-8-sig"))
-            return next((line for line in lines if line.strip()), "")
-        with _opened(table.content) as lines:
-            return next((line for line in lines if line.strip()), "")
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{table.name} is not UTF-8 text ({error.reason}): save it as UTF-8.") from error
-    except EOFError as error:
-        raise DataFileError(f"{table.name} ends too early: it was cut short, or is damaged.") from error
-
-
-def _read_text(table: TableFile) -> pd.DataFrame:
-    import pandas as pd
-
-    separator = table.separator()
-    _check_header(table, separator)
-    try:
-        with warnings.catch_warnings():
-            # pandas only warns where it cuts off cells that the header has no name for.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(
-                table.source(),
-                sep=separator,
-                index_col=False,
-                low_memory=False,
-                skipinitialspace=True,
-                encoding="utf-8-sig",
-            )
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{table.name} is not UTF-8 text ({error.reason}): save it as UTF-8.") from error
-    except pd.errors.ParserWarning as warning:
-        raise DataFileError(
-            f"{table.name} has rows with more cells than its header has names: complete the header."
-        ) from warning
-    except (pd.errors.ParserError, EOFError, csv.Error) as error:
-        reason = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise DataFileError(f"{table.name} is not a table: {reason}.") from error
-
-
-def _check_header(table: TableFile, separator: str) -> None:
-    """Refuse a file without anything in it, without names, or with one name for two columns."""
-    line = _header(table)
-    if not line.strip():
-        raise DataFileError(f"{table.name} is empty, but a header and rows are needed.")
-    names = [name.strip() for name in next(_cells(io.StringIO(line), separator))]
-    # Names such as 0, 1, 2 are what arrays get when they are written; measurements repeat or have fractions.
-    if all(map(_is_number, names)) and not (all(map(str.isdigit, names)) and len(set(names)) == len(names)):
-        raise DataFileError(
-            f"{table.name} begins with a line of numbers ({line.strip()[:40]!r}): it has no header. Put a "
-            "line with the names of the columns before it."
-        )
-    twice = next((name for name in names if name and names.count(name) > 1), None)
-    if twice is not None:
-        raise DataFileError(f"{table.name} has two columns called {twice!r}: give each its own name.")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _read_parquet(source: Any, name: str) -> pd.DataFrame:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thresher.data.columns import as_numbers, as_texts, is_text
+from thresher.data.cells import Dates, Figures, stripped
+from thresher.data.columns import as_numbers, is_text
+from thresher.data.reading import holds_text
 from thresher.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
@@ -17,6 +20,10 @@ TASKS = ("auto", "regression", "classification")
 
 # Whole numbers that take no more values than this are taken for the names of classes.
 FEW_NUMBERS = 10
+
+# Labels with zeros before them, and the first whole number whose neighbour a float cannot tell from it.
+LEADING_ZERO = r"\s*[+-]?0\d+\s*"
+LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +53,14 @@ class Target:
         return len(np.unique(self.values[self.present]))
 
 
-def read_target(column: pd.Series, task: str = "auto") -> Target:
+def read_target(
+    column: pd.Series,
+    task: str = "auto",
+    *,
+    cells: Figures | Dates | None = None,
+    letters: Callable[[], pd.Series] | None = None,
+    as_text: bool = False,
+) -> Target:
     """Tell what kind of task a target asks for, and read it.
 
     Parameters
@@ -55,6 +69,12 @@ def read_target(column: pd.Series, task: str = "auto") -> Target:
     task : {"auto", "regression", "classification"}
         With "auto", text, yes-or-no and whole numbers of at most ten values are classes; anything else is
         a number to predict.
+    cells : Figures or Dates, optional
+        How its numbers are written, where not plainly.
+    letters : callable, optional
+        Reads the same column as text, so that labels such as ``007`` are kept to the letter.
+    as_text : bool
+        Whether labels are text whatever they hold.
 
     Raises
     ------
@@ -77,20 +97,53 @@ def read_target(column: pd.Series, task: str = "auto") -> Target:
             f"the target {column.name!r} has no value in any of {len(column):,} rows: choose another column "
             "(--target)."
         )
-    if is_text(column):
-        if task == "regression":
-            raise DataError(
-                f"the target {column.name!r} holds text, such as {column[present].iloc[0]!r}, and regression "
-                "needs numbers: use --task classification."
-            )
-        return Target("classification", "the target is text", _text_labels(column), present)
-    values = as_numbers(column)
+    if cells is not None and task != "classification":
+        values = cells.numbers(column)[:, 0]
+        return _numbers(column, values, ~np.isnan(values), task, letters)
+    if as_text or _is_text(column, task):
+        return _texts(column, task)
+    return _numbers(column, as_numbers(column), present, task, letters)
+
+
+def _is_text(column: pd.Series, task: str) -> bool:
+    """Tell whether a target is text; where classes are asked for, numbers among text are labels as well."""
+    try:
+        return is_text(column)
+    except DataError:
+        if task == "classification" and holds_text(column):
+            return True
+        raise
+
+
+def _texts(column: pd.Series, task: str) -> Target:
+    texts = stripped(column, marks=False)
+    present = np.array([text is not None for text in texts.tolist()], dtype=bool)
+    if task == "regression":
+        raise DataError(
+            f"the target {column.name!r} holds text, such as {texts[present][0]!r}, and regression "
+            "needs numbers: use --task classification."
+        )
+    labels = np.array(["" if text is None else text for text in texts.tolist()])
+    return Target("classification", "the target is text", labels, present)
+
+
+def _numbers(
+    column: pd.Series,
+    values: np.ndarray,
+    present: np.ndarray,
+    task: str,
+    letters: Callable[[], pd.Series] | None,
+) -> Target:
     yes_or_no = column.dtype.kind == "b" or str(column.dtype) == "boolean"
     found, why = _task_of(values[present], yes_or_no)
     if task not in ("auto", found):
         found, why = task, "as asked"
     if found == "regression":
         return Target(found, why, values, present)
+    spelled = column if holds_text(column) else None if letters is None else letters()
+    if not yes_or_no and _needs_letters(column, values[present], spelled):
+        told = _texts(column if spelled is None else spelled, task)
+        return Target(found, f"{why}, kept to the letter", told.values, told.present)
     return Target(found, why, _number_labels(column, values, present, yes_or_no), present)
 
 
@@ -103,11 +156,17 @@ def _task_of(values: np.ndarray, yes_or_no: bool) -> tuple[str, str]:
     return "regression", f"the target holds numbers of {different:,} different values"
 
 
-def _text_labels(column: pd.Series) -> np.ndarray:
-    return np.array(["" if text is None else text for text in as_texts(column)])
+def _needs_letters(column: pd.Series, values: np.ndarray, spelled: pd.Series | None) -> bool:
+    """Tell whether labels would not come back as they were: 007, and whole numbers that no float holds."""
+    if spelled is not None and spelled.dropna().astype(str).str.fullmatch(LEADING_ZERO).any():
+        return True
+    return column.dtype.kind != "i" and bool((np.abs(values) >= LARGEST_WHOLE).any())
 
 
 def _number_labels(column: pd.Series, values: np.ndarray, present: np.ndarray, yes_or_no: bool) -> np.ndarray:
+    if column.dtype.kind == "i" and present.all():
+        # Through floats, 9007199254740993 would become its neighbour.
+        return column.to_numpy(dtype=np.int64)
     filled = np.where(present, values, 0.0)
     if yes_or_no:
         return filled.astype(bool)

@@ -12,7 +12,8 @@ from typing import Any
 
 from thresher._version import __version__
 from thresher.atomic import write_whole
-from thresher.errors import DataFileError
+from thresher.errors import DataFileError, ThresherError
+from thresher.network.metadata import plain_copy
 
 DONE, FAILED = "done", "failed"
 
@@ -104,9 +105,34 @@ class Outcome:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Outcome:
         """Make an outcome of what `plain` gave."""
+        _check(plain)
         cell = Cell(plain["experiment"], plain["configuration"], plain["seed"])
         rest = {name: plain[name] for name in ("data", "status", "seconds", "result", "error", "version")}
         return cls(cell, environment=plain["environment"], **rest)
+
+
+# What the parts of a line are in JSON.
+PARTS: dict[str, tuple[type, ...]] = {
+    "experiment": (str,),
+    "configuration": (dict,),
+    "seed": (int,),
+    "data": (str,),
+    "version": (str,),
+    "status": (str,),
+    "seconds": (int, float),
+    "result": (dict,),
+    "error": (str, type(None)),
+    "environment": (dict,),
+}
+
+
+def _check(plain: Mapping[str, Any]) -> None:
+    """Refuse a line whose parts are of other types than those of an outcome."""
+    for name, types in PARTS.items():
+        if type(plain[name]) not in types:
+            raise TypeError(f"{name} is of type {type(plain[name]).__name__}")
+    if plain["status"] not in (DONE, FAILED):
+        raise ValueError(f"a status is {plain['status']!r}")
 
 
 class CellFile:
@@ -196,12 +222,30 @@ class CellFile:
     def _parsed(self, lines: Iterable[bytes]) -> Iterable[Outcome]:
         for number, line in enumerate(lines, start=1):
             try:
-                yield Outcome.from_plain(json.loads(line))
-            except (ValueError, KeyError, TypeError):
+                # Numbers that no float holds are refused along with what is no result.
+                yield Outcome.from_plain(plain_copy(json.loads(line)))
+            except (ValueError, KeyError, TypeError, RecursionError):
                 raise DataFileError(
                     f"line {number} of {self.path} is not the result of a cell. Remove that line, or use "
                     "--out with another folder."
                 ) from None
+
+
+@contextmanager
+def summed_up(path: Path) -> Iterator[None]:
+    """Turn what goes wrong where stored cells are summed up into an error that names their file.
+
+    Cells are kept by people and by other programs, so what they hold may be anything.
+    """
+    try:
+        yield
+    except ThresherError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise DataFileError(
+            f"{path} holds results that cannot be summed up ({type(error).__name__}: {error}). Remove the "
+            "cells that were changed, or run them again with another --out."
+        ) from error
 
 
 @contextmanager

@@ -47,6 +47,9 @@ PLAIN_VERSION, DIRECT_VERSION = 1, 2
 # one allows some 700 MB. Places of weights are numbers of 64 bits.
 MAX_WIDTHS, MAX_PLACES = 2**24, 2**63 - 1
 
+# An array of strings holds each as long as the longest; 64 MB of them is what this allows.
+MAX_LABEL_LETTERS = 2**24
+
 PARTS = ("indices", "values", "bias_indices", "bias_values")
 DIRECT_PARTS = ("direct.indices", "direct.values")
 CONFIG_KEYS = {"version", "widths", "signs_only", "link", "classes", "features", "details"}
@@ -100,6 +103,9 @@ def write(path: str | os.PathLike[str], network: Structure) -> None:
         write_whole(path, content)
     except ModelFileError as error:
         raise ModelFileError(f"The network cannot be saved as {os.fspath(path)}: {error}") from error
+    except ValueError as error:
+        # A zero byte, or half a character, in the name of the file.
+        raise ModelFileError(f"{os.fspath(path)!r} is no name of a file ({error}).") from error
     except (OSError, SafetensorError) as error:
         raise ModelFileError(
             f"{os.fspath(path)} cannot be written ({_reason(error)}): its folder must exist and have room."
@@ -142,9 +148,21 @@ def _config_text(network: Structure) -> str:
         "details": network.details,
     }
     try:
-        return json.dumps(config, allow_nan=False)
+        text = json.dumps(config, allow_nan=False)
     except ValueError:
         raise ModelFileError("a label is NaN or infinite, which a file cannot hold.") from None
+    _refuse_half_characters(config)
+    return text
+
+
+def _refuse_half_characters(config: dict[str, Any]) -> None:
+    """Refuse text that holds half of a character (a lone surrogate): nothing can print or write it."""
+    try:
+        json.dumps(config, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ModelFileError(
+            "a name, a label or a detail holds half of a character (a lone surrogate)."
+        ) from None
 
 
 def read(path: str | os.PathLike[str]) -> Stored:
@@ -181,6 +199,8 @@ def read(path: str | os.PathLike[str]) -> Stored:
         raise ModelFileError(
             f"{name} is damaged, or not a model file ({error}): save the model again."
         ) from error
+    except ValueError as error:
+        raise ModelFileError(f"{name!r} is no name of a file ({error}).") from error
     except OSError as error:
         raise ModelFileError(f"{name} cannot be read ({_reason(error)}).") from error
     return Stored(layers, config["classes"], config["link"], config["features"], config["details"], direct)
@@ -208,6 +228,7 @@ def _config(metadata: dict[str, str] | None) -> dict[str, Any]:
         )
     if config.keys() != CONFIG_KEYS:
         raise ModelFileError(f"its configuration should have exactly {', '.join(sorted(CONFIG_KEYS))}.")
+    _refuse_half_characters(config)
     _check_widths(config["widths"])
     signs = config["signs_only"]
     if not _all_of(signs, (bool,)) or len(signs) != len(config["widths"]) - 1:
@@ -239,6 +260,8 @@ def _all_of(values: Any, types: tuple[type, ...]) -> bool:
 def _check_widths(widths: Any) -> None:
     if not _all_of(widths, (int,)) or len(widths) < 2 or min(widths) < 1:
         raise ModelFileError("widths should be two or more whole numbers, each 1 or more.")
+    if max(widths) > MAX_PLACES:
+        raise ModelFileError(f"a layer is too wide: {MAX_PLACES:,} at most.")
     counted = sum(widths[1:]) + min(widths[0], MOST_BY_INPUT)
     if counted > MAX_WIDTHS:
         raise ModelFileError(
@@ -260,6 +283,11 @@ def _labels(classes: Any) -> np.ndarray:
     if not _all_of(values, LABEL_TYPES[dtype]):
         raise ModelFileError(
             f"some class is not of the type that {dtype} classes need; use strings or numbers."
+        )
+    if dtype == "str" and len(values) * max(map(len, values), default=0) > MAX_LABEL_LETTERS:
+        raise ModelFileError(
+            f"its {len(values):,} labels, the longest of {max(map(len, values)):,} letters, need too much "
+            "memory: shorten that one."
         )
     try:
         with np.errstate(over="ignore"):

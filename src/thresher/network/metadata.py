@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,12 +35,24 @@ def _plain(value: Any, place: str, depth: int) -> Any:
         return {str(key): _plain(inner, f"{place}[{key!r}]", depth - 1) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(inner, f"{place}[{number}]", depth - 1) for number, inner in enumerate(value)]
-    if value is None or type(value) in (str, bool, int) or (type(value) is float and math.isfinite(value)):
+    if value is None or type(value) in (str, bool) or _is_finite(value):
         return value
     raise ParameterError(
-        f"{place[:200]} is {str(value)[:100]!r} of type {type(value).__name__}, but details hold strings, "
+        f"{place[:200]} is {_shown(value)!r} of type {type(value).__name__}, but details hold strings, "
         "finite numbers, booleans, None, and lists and mappings of these: convert it."
     )
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether this is a number that a float can hold."""
+    if type(value) is int:
+        return value.bit_length() <= sys.float_info.max_exp
+    return type(value) is float and math.isfinite(value)
+
+
+def _shown(value: Any) -> str:
+    """Write a value, or the size of a number that Python does not write out."""
+    return f"a number of {value.bit_length():,} bits" if type(value) is int else str(value)[:100]
 
 
 def target_names(details: Mapping[str, Any], columns: int) -> list[str] | None:

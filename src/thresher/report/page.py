@@ -13,7 +13,7 @@ from thresher._version import __version__
 from thresher.atomic import write_whole
 from thresher.errors import DataFileError, writing
 from thresher.experiments import EXPERIMENTS, Outcome, Summary
-from thresher.experiments.record import DONE, CellFile
+from thresher.experiments.record import DONE, CellFile, summed_up
 from thresher.experiments.settings import read_settings
 from thresher.experiments.sweep import FILE
 from thresher.report.cells import fullest, place_of, plain_cell, quantities
@@ -40,8 +40,12 @@ def write_page(folder: Path, path: Path) -> Path:
     path
         What was written.
     """
-    sections = [_section(each) for each in result_folders(folder)]
-    content = _render(sections)
+    sections = []
+    for each in result_folders(folder):
+        with summed_up(each / FILE):
+            sections.append(_section(each))
+    with summed_up(folder):
+        content = _render(sections)
     with writing(path, "Use --out with a file in a folder where you may write and that has room."):
         write_whole(path, content.encode())
     return path

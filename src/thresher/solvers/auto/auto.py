@@ -231,7 +231,9 @@ class Search:
 
     def _answer(self, best: Candidate, fit: Fit) -> Iterate:
         """Say what was chosen, and what else was tried."""
-        status = Status(FINISHED.name, f"{self._story(best, fit)} Raise max_iter for a longer search.")
+        # A longer search offers the same line or constant again.
+        advice = "" if best.way in ("linear", "constant") else " Raise max_iter for a longer search."
+        status = Status(FINISHED.name, f"{self._story(best, fit)}{advice}")
         if self.objective.loss.quadratic and fit.value <= self.tuning.judge.recovered:
             status = RECOVERED
         answer = self._iterate(fit.point, fit.value, best.way, score=-math.inf, alpha=best.alpha)
