@@ -1,0 +1,88 @@
+"""What inputs are called in sentences: their names, units and the values of the columns they come from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from thresher.network.formula import in_brackets, input_names, printable
+from thresher.network.structure import Structure
+
+UNIT = re.compile(r"(.*\S)\s*[\[(]\s*([^\[\]()]+?)\s*[\])]")
+
+
+@dataclass(frozen=True)
+class Named:
+    """An input in words.
+
+    Attributes
+    ----------
+    name : str
+        As it stands in a formula.
+    label : str
+        The same without its unit.
+    unit : str
+        Empty where none is told.
+    value : str, optional
+        The text that a column holds where this input is 1.
+    """
+
+    name: str
+    label: str
+    unit: str = ""
+    value: str | None = None
+
+    @property
+    def after(self) -> str:
+        """Give what follows a number of this input."""
+        return f" {self.unit}" if self.unit else ""
+
+
+def named_inputs(network: Structure, names: Sequence[str] | None = None) -> list[Named]:
+    """Name the inputs that are read: units as in "temperature [K]" go to thresholds, where labels stay apart.
+
+    Where the details tell how a table was encoded, an input of a column of text is "colour is red".
+    """
+    called = input_names(network, names)
+    known = _values(network) if names is None else {}
+    found = []
+    raw = [called(column) for column in network.inputs_used().tolist()]
+    split = [UNIT.fullmatch(name) for name in raw]
+    labels = Counter(name if part is None else part[1] for name, part in zip(raw, split, strict=True))
+    for column, name, part in zip(network.inputs_used().tolist(), raw, split, strict=True):
+        shown = in_brackets(name)
+        if column in known:
+            owner, value = known[column]
+            text = f"{in_brackets(owner)} is {printable(value)}"
+            found.append(Named(f"({text})", text, value=value))
+        elif part is not None and labels[part[1]] == 1:
+            found.append(Named(shown, in_brackets(part[1]), printable(part[2])))
+        else:
+            found.append(Named(shown, shown))
+    return found
+
+
+def _values(network: Structure) -> dict[int, tuple[str, str]]:
+    """Tell which inputs stand for a value of a column of text, as the details say."""
+    table = network.details.get("table")
+    columns = table.get("columns") if isinstance(table, dict) else None
+    found: dict[int, tuple[str, str]] = {}
+    if not isinstance(columns, list):
+        return found
+    place = 0
+    for column in columns:
+        if not isinstance(column, dict) or not isinstance(column.get("name"), str):
+            return {}
+        values = column.get("values")
+        if not isinstance(values, list):
+            place += 1
+            continue
+        for value in values:
+            found[place] = column["name"], str(value)
+            place += 1
+    # Inputs must bear the names that this makes, or the details are about something else.
+    names = network.features or ()
+    told = [names[at] == f"{name}={value}" for at, (name, value) in found.items() if at < len(names)]
+    return found if len(told) == len(found) and all(told) else {}
