@@ -27,7 +27,7 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
         "reproduce all --quick",
         "reproduce figure-1 --parts left --methods paper,auto --jobs 2",
     ),
-    report: ("report results", "report results/figure-1 --out page.html"),
+    report: ("report model.thresher data.csv", "report results/figure-1 --out page.html"),
     inspect: (
         "inspect digits.thresher --plot digits.png",
         "inspect houses.thresher houses.csv --write words",

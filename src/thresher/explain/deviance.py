@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import expit, logsumexp, softmax, xlogy
 
 from thresher.errors import DataError
 from thresher.network.structure import Structure
@@ -87,6 +87,16 @@ class Deviance:
             mean = y.mean(axis=0)
             return float((xlogy(y, y) - xlogy(y, mean)).sum())
         return float(np.square(y - y.mean(axis=0)).sum())
+
+    def curvature(self, outputs: np.ndarray) -> Any:  # (n, outputs), or a number
+        """Give what a small change of an output costs in each row, as a factor of its square."""
+        if self.link == "logistic":
+            share = expit(outputs)
+            return 0.5 * share * (1 - share)
+        if self.link == "softmax":
+            share = softmax(outputs, axis=1)
+            return 0.5 * share * (1 - share)
+        return 0.5 * np.exp(np.minimum(outputs, LARGEST)) if self.link == "log" else 1.0
 
     def worth(self, outputs: np.ndarray, parameters: int) -> float:
         """Give what one more parameter gains by chance: half a unit of log-likelihood, in units of the loss.

@@ -116,7 +116,7 @@ def _effect(parts: Parts, place: int, name: Named, rows: np.ndarray | None, scal
         at_rows = np.column_stack([np.interp(column, grid, each) for each in values.T])
         values, low, high = (each - at_rows.mean(axis=0) for each in (values, low, high))
         size = float(np.sqrt(at_rows.var(axis=0).sum()))
-    where = (int(parts.read[place]), name.label, name.unit)
+    where = (int(parts.read[place]), name.plain, name.unit)
     low, high = values if low is None else low, values if high is None else high
     return Effect(*where, grid, values, inside, alone, size, low, high, binary)
 

@@ -23,6 +23,8 @@ class Named:
         As it stands in a formula.
     label : str
         The same without its unit.
+    plain : str
+        The label as it is read, without the brackets of formulas.
     unit : str
         Empty where none is told.
     value : str, optional
@@ -31,6 +33,7 @@ class Named:
 
     name: str
     label: str
+    plain: str
     unit: str = ""
     value: str | None = None
 
@@ -56,11 +59,12 @@ def named_inputs(network: Structure, names: Sequence[str] | None = None) -> list
         if column in known:
             owner, value = known[column]
             text = f"{in_brackets(owner)} is {printable(value)}"
-            found.append(Named(f"({text})", text, value=value))
+            read = f"{printable(owner)} is {printable(value)}"
+            found.append(Named(f"({text})", text, read, value=value))
         elif part is not None and labels[part[1]] == 1:
-            found.append(Named(shown, in_brackets(part[1]), printable(part[2])))
+            found.append(Named(shown, in_brackets(part[1]), printable(part[1]), printable(part[2])))
         else:
-            found.append(Named(shown, shown))
+            found.append(Named(shown, shown, printable(name)))
     return found
 
 

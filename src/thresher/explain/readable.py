@@ -199,15 +199,13 @@ def _rounded(
         return rounded_alike(sums, digits or DIGITS)
     exact = np.column_stack([each.values(rows) for each in sums])
 
+    curvature = 1.0 if deviance is None else deviance.curvature(exact)
+
     def cost(trial: Sequence[Sum]) -> float:
         outputs = np.column_stack([each.values(rows) for each in trial])
-        return _cost(outputs, exact, deviance)
+        return float((curvature * (outputs - exact) ** 2).sum())
 
     return rounded_by(sums, cost, _allowed(exact, deviance, network.nonzeros))
-
-
-def _cost(outputs: np.ndarray, exact: np.ndarray, deviance: Deviance | None) -> float:
-    return float(((outputs - exact) ** 2).sum()) if deviance is None else deviance.total(outputs)
 
 
 def _allowed(exact: np.ndarray, deviance: Deviance | None, parameters: int) -> float:
@@ -242,11 +240,12 @@ def _nested(
         chosen = digits or DIGITS
         return Explanation(text(network, names, chosen), (), chosen, 0, None, None, None, ())
     exact = parts.values(rows)
-    limit = _cost(exact, exact, deviance) + _allowed(exact, deviance, network.nonzeros)
+    limit = _allowed(exact, deviance, network.nonzeros)
+    curvature = 1.0 if deviance is None else deviance.curvature(exact)
     tried = range(1, MOST_DIGITS + 1) if digits is None else (digits,)
     for chosen in tried:
         after = parts_of(_with_digits(network, chosen)).values(rows)
-        if _cost(after, exact, deviance) <= limit:
+        if float((curvature * (after - exact) ** 2).sum()) <= limit:
             break
     found = _result(deviance, exact, after)
     note = "Several hidden layers: terms are nested, and have no order."
@@ -318,7 +317,7 @@ def side_text(name: Named, side: int, threshold: float) -> str:
 
     Examples
     --------
-    >>> side_text(Named("[t [K]]", "t", "K"), 1, -300.2)
+    >>> side_text(Named("[t [K]]", "t", "t", "K"), 1, -300.2)
     't above -300.2 K'
     """
     sign = "-" if threshold < 0 else ""

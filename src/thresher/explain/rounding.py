@@ -59,18 +59,16 @@ def rounded_by(
     ----------
     sums : sequence of Sum
     cost : callable
-        What sums cost, such as a sum of squared errors.
+        What other sums cost, such as the sum of squares by which they differ from these.
     allowed : float
-        By how much the cost may rise.
+        How much they may cost.
     most : int
         Digits at most.
     """
-    before, count = cost(sums), sum(len(each.numbers) for each in sums)
-    share = allowed / max(1, count) ** 0.5
-    found = rounded_alike(sums, most)
+    share = allowed / max(1, sum(len(each.numbers) for each in sums))
     for _ in range(HALVINGS):
-        found = [_fewest(sums, number, cost, before + share, most) for number in range(len(sums))]
-        if cost(found) - before <= allowed:
+        found = [_fewest(sums, number, cost, share, most) for number in range(len(sums))]
+        if cost(found) <= allowed:
             return found
         share /= 2
     return rounded_alike(sums, most)

@@ -83,7 +83,7 @@ def rules(network: Structure, X: Any = None, *, digits: int | None = None) -> li
     digits = checked_digits(DIGITS if digits is None else digits)
     named = named_inputs(network)
     if parts.interacting:
-        together = ", ".join(named[place].label for place in sorted(parts.interacting)[:6])
+        together = ", ".join(named[place].plain for place in sorted(parts.interacting)[:6])
         raise ParameterError(
             f"if-then tables are for networks whose neurons read one input each, but {together} are read "
             "together. Fit with max_fan_in=1, or look at effects()."
@@ -98,7 +98,7 @@ def rules(network: Structure, X: Any = None, *, digits: int | None = None) -> li
             own = _table(whole, place, named[place], values, digits)
             found += [(int(parts.read[place]), output, *one) for one in own]
     return [
-        Rule(column, named[_at(parts.read, column)].label, output, *rest) for column, output, *rest in found
+        Rule(column, named[_at(parts.read, column)].plain, output, *rest) for column, output, *rest in found
     ]
 
 

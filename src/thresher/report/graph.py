@@ -51,8 +51,8 @@ def graph(network: Structure) -> Figure:
         layer.weights[before][:, after].tocoo()
         for layer, (before, after) in zip(layers, pairwise(masks), strict=True)
     ]
-    weights, links, fed = _with_direct(weights, None if direct is None else direct[masks[0]])
-    places = _places(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
+    weights, links, fed = with_direct(weights, None if direct is None else direct[masks[0]])
+    places = places_of(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
     height = float(np.clip(0.36 * max(heights.size for heights in places) + 0.4, 2.4, TALLEST))
     figure, (axes,) = new_figure(COLUMN * (len(kept) - 1) + 4.2, height + 1.1)
     axes.set_axis_off()
@@ -76,7 +76,7 @@ def graph(network: Structure) -> Figure:
     matters = matters[np.searchsorted(columns, kept[0])]
     called = input_names(network)
     _name_column(axes, places[0], 0, [called(i) for i in kept[0].tolist()], matters, height)
-    outputs = _output_names(network)
+    outputs = output_names(network)
     _name_column(axes, places[-1], len(places) - 1, outputs, np.ones(len(outputs)), height)
     _heads(axes, network, kept)
     axes.set_xlim(-1.0, len(places) - 0.35)
@@ -85,7 +85,7 @@ def graph(network: Structure) -> Figure:
     return figure
 
 
-def _with_direct(
+def with_direct(
     weights: list[sparse.coo_array],
     direct: sparse.csr_array | None,  # (inputs, outputs)
 ) -> tuple[list[sparse.coo_array], list[sparse.coo_array], np.ndarray]:
@@ -117,7 +117,7 @@ def _with_direct(
     return [first, *weights[1:]], links, fed
 
 
-def _places(weights: Sequence[sparse.coo_array], sizes: Sequence[int]) -> list[np.ndarray]:
+def places_of(weights: Sequence[sparse.coo_array], sizes: Sequence[int]) -> list[np.ndarray]:
     """Give every node a height from 1 (top) to 0, so that few lines cross.
 
     Outputs keep their order. From there to the inputs and back, each node moves to the mean of those it is
@@ -284,7 +284,7 @@ def _apart(heights: np.ndarray, gap: float) -> np.ndarray:
     return np.maximum(placed, steps[::-1])
 
 
-def _output_names(network: Structure) -> list[str]:
+def output_names(network: Structure) -> list[str]:
     if network.classes is not None:
         labels = network.classes[1:] if network.outputs == 1 else network.classes
         return [str(label) for label in labels.tolist()]

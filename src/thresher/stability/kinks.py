@@ -61,7 +61,7 @@ def kinks_of(network: Structure, X: np.ndarray) -> list[Kink]:  # (n, all inputs
         if side.all() or not side.any():
             continue
         columns = tuple(int(parts.read[place]) for place in neuron.places)
-        labels = [named[int(place)].label for place in neuron.places]
+        labels = [named[int(place)].plain for place in neuron.places]
         if len(columns) == 1:
             threshold = float(-neuron.bias / neuron.weights[0]) + 0.0
             kink = Kink(labels[0], columns, side, threshold, named[int(neuron.places[0])].unit)

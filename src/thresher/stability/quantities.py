@@ -41,7 +41,7 @@ def quantities(network: Structure) -> list[Quantity]:
     found = []
     for place in parts.linear:
         column = int(parts.read[place])
-        found += [Quantity("slope", f"{named[place].label}{of}", (column,)) for of in outputs]
+        found += [Quantity("slope", f"{named[place].plain}{of}", (column,)) for of in outputs]
     for number, neuron in enumerate(parts.neurons, start=1):
         columns = tuple(int(parts.read[place]) for place in neuron.places)
         found += _of_neuron(neuron, number, columns, named, outputs)
@@ -61,10 +61,10 @@ def _of_neuron(
         name = named[int(neuron.places[0])]
         where = "above" if neuron.weights[0] > 0 else "below"
         # Without a bias the threshold is zero by structure, and no number that is fitted.
-        threshold = [Quantity("threshold", name.label, columns, name.unit)] if neuron.bias else []
-        return [*threshold, *(Quantity("slope", f"{name.label} {where} it{of}", columns) for of in outputs)]
+        threshold = [Quantity("threshold", name.plain, columns, name.unit)] if neuron.bias else []
+        return [*threshold, *(Quantity("slope", f"{name.plain} {where} it{of}", columns) for of in outputs)]
     inside = [
-        Quantity("weight", f"{named[int(place)].label} in neuron {number}", (column,))
+        Quantity("weight", f"{named[int(place)].plain} in neuron {number}", (column,))
         for place, column in zip(neuron.places, columns, strict=True)
     ]
     inside.append(Quantity("bias", f"neuron {number}", columns))

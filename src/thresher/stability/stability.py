@@ -255,7 +255,7 @@ def plain_rows(X: Any) -> Any:
 def _inputs(network: Network, shares: np.ndarray, threshold: float) -> tuple[InputStability, ...]:
     called, used = input_names(network), set(network.inputs_used().tolist())
     known = dict(
-        zip(network.inputs_used().tolist(), (each.label for each in named_inputs(network)), strict=True)
+        zip(network.inputs_used().tolist(), (each.plain for each in named_inputs(network)), strict=True)
     )
     order = [column for column in np.argsort(-shares, kind="stable").tolist() if shares[column] > 0]
     return tuple(
