@@ -5,7 +5,7 @@
     python benchmarks/stability.py --table                  what is kept, without fitting
 
 A problem has 120 rows of 20 inputs, of which three matter: two by a kink, one by a slope. A network of 8
-nonzeros is fitted (the planted one has 6), and 6 pairs of half-samples. An input is false where it is stable
+nonzeros is fitted (the planted one has 6), and 4 pairs of half-samples. An input is false where it is stable
 and planted nowhere; the mean number of these must not exceed the mean of the bounds that were stated. Of the
 intervals of thresholds at 90 %, 86 to 94 % must hold the planted one: those of inputs with a planted kink
 that are kinked once, by a neuron that reads nothing else, and those of the planted structure, given as known.
@@ -27,7 +27,7 @@ from thresher import Network, SparseMLPRegressor
 from thresher.experiments.record import Cell
 from thresher.stability import Interval, bootstrap_intervals, stability
 
-ROWS, INPUTS, BUDGET, PASSES, PAIRS, RESAMPLES = 120, 20, 8, 20, 6, 100
+ROWS, INPUTS, BUDGET, PASSES, PAIRS, RESAMPLES = 120, 20, 8, 12, 4, 60
 THRESHOLD, COVERAGE = 0.75, 0.9
 SEEDS = 50
 # What inputs are like, and the standard deviation of the noise as a share of the target's.

@@ -16,6 +16,8 @@ from thresher.network.structure import Structure
 from thresher.report.graph import output_names, places_of, with_direct
 
 LONGEST = 60
+# The share of links that are no more than a sign.
+SIGNS = 0.3
 
 
 def graph_data(network: Structure, spread: np.ndarray | None = None) -> dict[str, Any]:
@@ -60,6 +62,8 @@ def graph_data(network: Structure, spread: np.ndarray | None = None) -> dict[str
             # What leads from a linear part to its output has no weight.
             free = row >= known[0] or column >= known[1]
             share = 0.0 if free else float(np.sqrt(size / largest)) if largest else 0.0
+            # Signs are all alike.
+            share = min(share, SIGNS) if layers[number].signs_only else share
             weight = None if free else float(value)
             found.append([number, int(row), int(column), weight, share])
     return {"columns": columns, "links": found}

@@ -125,10 +125,11 @@ function draw() {
       group.addEventListener("blur", clear);
       svg.append(group);
     });
+    const counted = nodes.filter((node) => node.kind !== "linear").length;
     const words = column === 0 ? "inputs" : column === last ? (nodes.length > 1 ? "outputs" : "output") : "neurons";
     const anchor = column === 0 ? "start" : column === last ? "end" : "middle";
     const head = column === 0 ? 2 : column === last ? width - 2 : x(column);
-    svg.append(drawn("text", {x: head, y: 13, "text-anchor": anchor, class: "head"}, `${nodes.length} ${words}`));
+    svg.append(drawn("text", {x: head, y: 13, "text-anchor": anchor, class: "head"}, `${counted} ${words}`));
   });
   BOX.replaceChildren(svg);
 }
