@@ -69,24 +69,17 @@ def named_inputs(network: Structure, names: Sequence[str] | None = None) -> list
 
 
 def _values(network: Structure) -> dict[int, tuple[str, str]]:
-    """Tell which inputs stand for a value of a column of text, as the details say."""
+    """Tell which inputs stand for a value of a column of text, as the details and their names say."""
     table = network.details.get("table")
     columns = table.get("columns") if isinstance(table, dict) else None
-    found: dict[int, tuple[str, str]] = {}
-    if not isinstance(columns, list):
-        return found
-    place = 0
+    if not isinstance(columns, list) or network.features is None:
+        return {}
+    places = {name: place for place, name in enumerate(network.features)}
+    found = {}
     for column in columns:
-        if not isinstance(column, dict) or not isinstance(column.get("name"), str):
-            return {}
-        values = column.get("values")
-        if not isinstance(values, list):
-            place += 1
-            continue
-        for value in values:
-            found[place] = column["name"], str(value)
-            place += 1
-    # Inputs must bear the names that this makes, or the details are about something else.
-    names = network.features or ()
-    told = [names[at] == f"{name}={value}" for at, (name, value) in found.items() if at < len(names)]
-    return found if len(told) == len(found) and all(told) else {}
+        values = column.get("values") if isinstance(column, dict) else None
+        for value in values if isinstance(values, list) else ():
+            name = f"{column.get('name')}={value}"
+            if name in places:
+                found[places[name]] = str(column.get("name")), str(value)
+    return found

@@ -55,6 +55,14 @@ def shapley_values(network: Structure, X: Any, background: Any = None) -> np.nda
     >>> shapley_values(network, [[1.0, 1.0]], [[0.0, 0.0]])
     array([[1., 3.]])
     """
+    read, found = shares_read(network, X, background)
+    answer = np.zeros((len(found), network.inputs, network.outputs))
+    answer[:, read] = found
+    return answer[:, :, 0] if network.outputs == 1 else answer
+
+
+def shares_read(network: Structure, X: Any, background: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Give the inputs that are read, ascending, and the shares of these alone: (n, inputs read, outputs)."""
     parts = parts_of(network)
     rows = rows_read(network, X)
     behind = rows if background is None else rows_read(network, background)
@@ -68,9 +76,7 @@ def shapley_values(network: Structure, X: Any, background: Any = None) -> np.nda
     if parts.deep is not None and len(parts.deep.places):
         _refuse_many(len(parts.deep.places), "several hidden layers read")
         found[:, parts.deep.places] += _of_deep(parts.deep, rows, behind)
-    answer = np.zeros((len(rows), network.inputs, network.outputs))
-    answer[:, parts.read] = found
-    return answer[:, :, 0] if network.outputs == 1 else answer
+    return parts.read, found
 
 
 def _refuse_many(inputs: int, what: str) -> None:

@@ -16,9 +16,11 @@ import numpy as np
 from thresher._version import __version__
 from thresher.atomic import write_whole
 from thresher.errors import ParameterError, ThresherError, writing
-from thresher.explain import effects, explain, permutation_importance, rules, shapley_values
+from thresher.explain import effects, explain, permutation_importance, rules
 from thresher.explain.effects import Effect
 from thresher.explain.naming import named_inputs
+from thresher.explain.parts import kept_rows
+from thresher.explain.shapley import shares_read
 from thresher.network import Network
 from thresher.network.description import summary
 from thresher.report.effects import plot_effects
@@ -189,8 +191,12 @@ def _inputs(network: Network, told: Told, drawn: dict[str, Any]) -> list[dict[st
     lost = shares = None
     if told.X is not None:
         lost = _or_why(lambda: permutation_importance(network, told.X, told.y))["found"]
-        places = np.unique(np.linspace(0, told.X.shape[0] - 1, SHARED_ROWS).astype(np.int64))
-        shares = _or_why(lambda: shapley_values(network, told.X[places]))["found"]
+        rows = kept_rows(told.X.shape[0], SHARED_ROWS)
+        shares = _or_why(lambda: shares_read(network, told.X[rows]))["found"]
+    by_share = {}
+    if shares is not None:
+        sizes = np.abs(shares[1]).mean(axis=(0, 2))
+        by_share = dict(zip(shares[0].tolist(), sizes.tolist(), strict=True))
     found = []
     for each in summary(network, told.X)["inputs"]:
         column = each["column"]
@@ -201,7 +207,7 @@ def _inputs(network: Network, told: Told, drawn: dict[str, Any]) -> list[dict[st
                 "importance": each["importance"],
                 "effect": by_effect.get(column),
                 "permutation": None if lost is None else float(lost[column]),
-                "shapley": None if shares is None else float(np.abs(shares[:, column]).mean()),
+                "shapley": by_share.get(column),
             }
         )
     return found

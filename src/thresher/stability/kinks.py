@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from thresher.explain.naming import named_inputs
-from thresher.explain.parts import parts_of
+from thresher.explain.parts import parts_of, rows_read
 from thresher.network.structure import Structure
 
 # Rows on which two kinks may differ, as a share, and the share of inputs that both must read.
@@ -52,10 +53,10 @@ class Kink:
         return min(differ, 1 - differ) <= APART
 
 
-def kinks_of(network: Structure, X: np.ndarray) -> list[Kink]:  # (n, all inputs)
+def kinks_of(network: Structure, X: Any) -> list[Kink]:  # (n, all inputs)
     """List the kinks of a network of one hidden layer that divide some rows, each division once."""
     parts, named = parts_of(network), named_inputs(network)
-    rows, found = X[:, parts.read], list[Kink]()
+    rows, found = rows_read(network, X), list[Kink]()
     for neuron in parts.neurons:
         side = neuron.sums(rows) > 0
         if side.all() or not side.any():

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from thresher.data.rows import OnDisk
 from thresher.errors import DataError, ParameterError
 from thresher.explain.naming import named_inputs
+from thresher.explain.parts import kept_rows
 from thresher.network import Network
 from thresher.network.formula import input_names, printable
+from thresher.objective.loss import Huber
 from thresher.stability.bounds import unimodal_bound, worst_case_bound
 from thresher.stability.halves import check_halves, fit_halves
 from thresher.stability.intervals import LEAST_ROWS, Interval, bootstrap_intervals
@@ -274,11 +276,9 @@ def _kinks(network: Network, found: list[Network], X: Any, notes: list[str]) -> 
     if len(network.hidden) != 1:
         notes.append("Kinks are compared for networks of one hidden layer only.")
         return ()
-    places = np.unique(np.linspace(0, X.shape[0] - 1, min(COMPARED_ROWS, X.shape[0])).astype(np.int64))
-    rows = X[places]
-    dense = np.asarray(rows.toarray() if scipy.sparse.issparse(rows) else rows, dtype=np.float64)
-    own = kinks_of(network, dense)
-    again = recurrences(own, [kinks_of(each, dense) for each in found])
+    rows = X[kept_rows(X.shape[0], COMPARED_ROWS)]
+    own = kinks_of(network, rows)
+    again = recurrences(own, [kinks_of(each, rows) for each in found])
     rated = [_rated(kink, same, len(found)) for kink, same in zip(own, again, strict=True)]
     return tuple(sorted(rated, key=lambda each: -each.frequency))
 
@@ -309,15 +309,11 @@ def _intervals(
         why = "several hidden layers" if len(network.hidden) > 1 else "too few rows for its nonzeros"
         notes.append(f"No intervals: the network has {why}.")
         return ()
-    loss = None if isinstance(estimator.loss, str) and estimator.loss != "huber" else _loss(estimator)
+    chosen = getattr(estimator, "loss", "auto")
+    # What a network's link does not tell.
+    loss = Huber() if chosen == "huber" else None if isinstance(chosen, str) else chosen
     told = None if each is None else (lambda done: each("resamples", done, resamples))
     found = bootstrap_intervals(
         network, X, y, coverage=coverage, resamples=resamples, random_state=seed, loss=loss, each=told
     )
     return tuple(found)
-
-
-def _loss(estimator: Any) -> Any:
-    from thresher.estimators.mlp import LOSSES
-
-    return LOSSES[estimator.loss]() if isinstance(estimator.loss, str) else estimator.loss
