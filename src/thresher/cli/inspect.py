@@ -16,12 +16,12 @@ from thresher.cli.screen import print_json, visible
 from thresher.errors import ParameterError, writing
 from thresher.network import Network
 from thresher.network.description import describe, summary
-from thresher.network.formula import MOST_NONZEROS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thresher.cli.rows import ModelRows
+    from thresher.explain import Explanation
 
 # Digits of formulas where no rows tell how many matter.
 DIGITS = 4
@@ -114,23 +114,24 @@ def run_inspect(
             "details": network.details,
         }
         explained = _explained(network, rows, digits)
-        print_json({**found, "explained": explained, "written": written, "files": list(map(str, files))})
+        told = None if explained is None else explained.plain()
+        print_json({**found, "explained": told, "written": written, "files": list(map(str, files))})
     elif not quiet:
         typer.echo(visible(describe(network, X) if written is None else written))
-        if written is None and rows is not None and network.nonzeros <= MOST_NONZEROS:
-            typer.echo(visible(f"\n{_words(network, rows, digits)}"))
+        if written is None and (explained := _explained(network, rows, digits)) is not None:
+            typer.echo(visible(f"\n{explained}"))
         for path in files:
             typer.echo(f"wrote {path}", err=True)
 
 
-def _explained(network: Network, rows: ModelRows | None, digits: int | None) -> dict[str, Any] | None:
-    """Give the network in words as plain values, where rows came and it is short enough."""
+def _explained(network: Network, rows: ModelRows | None, digits: int | None) -> Explanation | None:
+    """Give the network in words, where rows came and it is short enough."""
     from thresher.explain import explain
 
     if rows is None:
         return None
     try:
-        return explain(network, rows.X, rows.y, digits=digits).plain()
+        return explain(network, rows.X, rows.y, digits=digits)
     except ParameterError:
         return None
 

@@ -10,7 +10,7 @@ import numpy as np
 from thresher.errors import ParameterError
 from thresher.explain.naming import Named, named_inputs
 from thresher.explain.parts import Neuron, Parts, parts_of, rows_read
-from thresher.network.description import spread_of
+from thresher.network.metadata import spread_of
 from thresher.network.structure import Structure
 
 # Rows that effects are averaged over, evenly spread ones where there are more; fewer for deep networks, which
@@ -88,7 +88,7 @@ def effects(network: Structure, X: Any = None) -> list[Effect]:
             "inputs of this network depend on each other, so their effects are means over rows: give X."
         )
     rows = None if X is None else rows_read(network, X, MOST_ROWS if parts.deep is None else MOST_DEEP_ROWS)
-    spread = spread_of(network)
+    spread = spread_of(network.details, network.inputs)
     scale = np.ones(len(parts.read)) if spread is None else spread[parts.read]
     named = named_inputs(network)
     found = [

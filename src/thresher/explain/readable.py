@@ -21,9 +21,9 @@ from thresher.explain.rounding import (
     significant,
 )
 from thresher.explain.terms import Hinge, Linear, Sum, Term, sum_of
-from thresher.network.description import spread_of
 from thresher.network.formula import MOST_NONZEROS, PLAIN, in_brackets, left_sides, printable, text
 from thresher.network.layer import Layer
+from thresher.network.metadata import spread_of
 from thresher.network.structure import Structure
 
 # Rows on which terms are measured, evenly spread ones where there are more.
@@ -179,7 +179,7 @@ def explain(
 
 
 def _sums(network: Structure, parts: Parts, rows: np.ndarray | None, called: Sequence[Named]) -> list[Sum]:
-    spread = spread_of(network)
+    spread = spread_of(network.details, network.inputs)
     scale = np.ones(len(parts.read)) if spread is None else spread[parts.read]
     indicators = {place for place, name in enumerate(called) if name.value is not None}
     if rows is not None:

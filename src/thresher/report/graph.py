@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from thresher.network.description import measured, spread_of
+from thresher.network.description import measured
 from thresher.network.formula import input_names, printable
 from thresher.network.layer import live, narrowed
-from thresher.network.metadata import target_names
+from thresher.network.metadata import spread_of, target_names
 from thresher.network.structure import Structure
 from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
 
@@ -62,7 +62,7 @@ def graph(network: Structure) -> Figure:
     figure, (axes,) = new_figure(column * (len(kept) - 1) + 4.2, height + 1.1)
     axes.set_axis_off()
     signs = [layer.signs_only for layer in layers]
-    scaled = spread_of(network)
+    scaled = spread_of(network.details, network.inputs)
     for number, matrix in enumerate(weights):
         matter = np.abs(matrix.data.astype(float))
         if number == 0 and scaled is not None:

@@ -9,9 +9,9 @@ import numpy as np
 
 from thresher.explain.naming import named_inputs
 from thresher.explain.parts import parts_of
-from thresher.network.description import spread_of
 from thresher.network.formula import printable
 from thresher.network.layer import live, narrowed
+from thresher.network.metadata import spread_of
 from thresher.network.structure import Structure
 from thresher.report.graph import output_names, places_of, with_direct
 
@@ -41,7 +41,7 @@ def graph_data(network: Structure, spread: np.ndarray | None = None) -> dict[str
     matrices, links, fed = with_direct(weights, None if direct is None else direct[masks[0]])
     places = places_of(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
     if spread is None:
-        told = spread_of(network)
+        told = spread_of(network.details, network.inputs)
         spread = None if told is None else told[read[masks[0]]]
     columns = [_inputs(network)]
     for number, (layer, mask) in enumerate(zip(layers[:-1], masks[1:-1], strict=True)):
