@@ -18,7 +18,7 @@ from thresher.cli.app import app
 from thresher.network import Network
 from thresher.report.model_graph import graph_data
 from thresher.report.model_page import Told, write_model_page
-from thresher.report.model_scores import scores_of
+from thresher.report.model_scores import intervals_of, scores_of
 
 PHONE, DESKTOP = 360, 1200
 
@@ -79,8 +79,11 @@ def test_scores_are_those_of_the_predictions() -> None:
     regression, classes = NETWORKS["direct"], NETWORKS["softmax"]
     X = rows_for(regression).astype(float)
     y = regression.predict(X) + rng.normal(size=len(X))
-    rows = {name: value for name, value, _ in scores_of(regression, X, y)["rows"]}
+    told = scores_of(regression, X, y)
+    rows = {name: value for name, value, _ in told["rows"]}
     assert rows["R2"] == pytest.approx(r2_score(y, regression.predict(X)))
+    assert next(constant for _, _, constant in told["rows"]) == pytest.approx(0.0)
+    assert "interval of R2" in told["interval"]
     X = rows_for(classes).astype(float)
     labels = rng.choice(classes.classes, len(X))
     found = scores_of(classes, X, labels)
@@ -88,6 +91,23 @@ def test_scores_are_those_of_the_predictions() -> None:
     assert rows["balanced accuracy"] == pytest.approx(balanced_accuracy_score(labels, classes.predict(X)))
     assert rows["log loss"] == pytest.approx(log_loss(labels, classes.predict_proba(X)))
     assert np.sum(found["confusion"]["counts"]) == len(X)
+
+
+@pytest.mark.parametrize("name", ["direct", "softmax", "log, direct"])
+def test_intervals_are_those_of_the_calibration(name: str) -> None:
+    from dataclasses import replace
+
+    from thresher.network.conformal import entry
+
+    network = NETWORKS[name]
+    assert "calibrat" in str(intervals_of(network)["why"])
+    rng = np.random.default_rng(0)
+    X = rows_for(network, 100).astype(float)
+    y = network.predict(X) if network.classes is not None else network.predict(X) + rng.normal(size=100)
+    scores = rng.random((100, 1)) if network.classes is None else rng.random(100)
+    kept = replace(network, details={"calibration": entry(scores, "held out")})
+    assert "90%" in str(intervals_of(kept)["found"])
+    assert "On these rows" in str(intervals_of(kept, X, y)["found"])
 
 
 def test_nothing_in_names_can_end_the_page(tmp_path: Path) -> None:

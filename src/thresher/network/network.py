@@ -217,12 +217,6 @@ class Network(Structure):
         """Write the network in words: terms by what they do on rows, numbers to as many digits as matter.
 
         Parameters are those of :func:`thresher.explain.explain`.
-
-        Examples
-        --------
-        >>> network = Network.fused([[0.2]], [-20.0], [1], output_bias=9.0, features=["minutes"])
-        >>> network.explain().formula
-        'y = 0.2*(minutes above 100) + 9'
         """
         from thresher.explain.readable import explain
 

@@ -26,7 +26,7 @@ from thresher.network.description import summary
 from thresher.report.effects import plot_effects
 from thresher.report.graph import output_names
 from thresher.report.model_graph import graph_data
-from thresher.report.model_scores import scores_of
+from thresher.report.model_scores import intervals_of, scores_of
 from thresher.report.page import TEMPLATES, inline, readable
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # Effects that are drawn, rows whose Shapley values are shared out, rows and nonzeros up to which a network is
 # certified: a page is to be made in seconds.
 DRAWN, SHARED_ROWS, CERTIFIED_ROWS, CERTIFIED_NONZEROS = 24, 200, 20_000, 200
+# Details that are for programs.
+LONG = ("table", "calibration", "spread")
 # What directions of inputs are called.
 WAYS = {"+": "rises with it", "-": "falls with it", "+-": "either", "": "-"}
 # Rules that are listed.
@@ -131,6 +133,7 @@ def _gathered(network: Network, told: Told) -> dict[str, Any]:
         "outputs": output_names(network),
         "hidden_layers": len(network.hidden),
         "scores": None if told.X is None or told.y is None else scores_of(network, told.X, told.y),
+        "intervals": intervals_of(network, told.X, told.y),
         "words": _or_why(lambda: explain(network, told.X, told.y).plain()),
         "rules": _or_why(lambda: _rules(network, told.X)),
         "effects": _drawn_effects(drawn, network),
@@ -228,5 +231,5 @@ def _certificate(network: Network, told: Told) -> dict[str, Any]:
 
 def _details(network: Network) -> dict[str, str]:
     """Give what a model file says about itself, long parts left out."""
-    short = {name: json.dumps(value) for name, value in network.details.items() if name != "table"}
+    short = {name: json.dumps(value) for name, value in network.details.items() if name not in LONG}
     return {name: value if len(value) <= 300 else f"{value[:297]}..." for name, value in short.items()}
