@@ -117,8 +117,9 @@ def run_inspect(
         told = None if explained is None else explained.plain()
         print_json({**found, "explained": told, "written": written, "files": list(map(str, files))})
     elif not quiet:
-        typer.echo(visible(describe(network, X) if written is None else written))
-        if written is None and (explained := _explained(network, rows, digits)) is not None:
+        explained = None if written is not None else _explained(network, rows, digits)
+        typer.echo(visible(describe(network, X, formula=explained is None) if written is None else written))
+        if explained is not None:
             typer.echo(visible(f"\n{explained}"))
         for path in files:
             typer.echo(f"wrote {path}", err=True)

@@ -20,8 +20,9 @@ from thresher.explain.rounding import (
     rounded_by,
     significant,
 )
-from thresher.explain.terms import Hinge, Linear, Sum, Term, sum_of
-from thresher.network.formula import MOST_NONZEROS, PLAIN, in_brackets, left_sides, printable, text
+from thresher.explain.terms import Hinge, Sum, Term, sum_of
+from thresher.explain.wording import formula_text, product_text
+from thresher.network.formula import MOST_NONZEROS, left_sides, printable, text
 from thresher.network.layer import Layer
 from thresher.network.metadata import spread_of
 from thresher.network.structure import Structure
@@ -30,8 +31,9 @@ from thresher.network.structure import Structure
 MOST_ROWS = 5000
 # Digits where no rows tell how many matter.
 DIGITS = 4
-# Without targets, rounding may move the outputs by this share of their spread.
-MOVED = 1e-3
+# With targets, rounding may cost this share of what one more parameter gains by chance; without, it may move
+# the outputs by this share of their spread.
+WORTH, MOVED = 0.25, 1e-3
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Explanation:
         A line for each output.
     terms : tuple of Written
         Those of every output, the one that moves it most first; empty for several hidden layers.
+    outputs : tuple of str
+        What outputs are called.
     digits : int
         Significant digits of the number that has most.
     rows : int
@@ -78,6 +82,7 @@ class Explanation:
 
     formula: str
     terms: tuple[Written, ...]
+    outputs: tuple[str, ...]
     digits: int
     rows: int
     measure: str | None
@@ -94,7 +99,7 @@ class Explanation:
             for term in self.terms:
                 moves = "-" if term.moves is None else f"{term.moves:.3g}"
                 on = "-" if term.on is None else f"{term.on:.0%}"
-                of = f"  {term.output}" if outputs else ""
+                of = f"  {self.outputs[term.output]}" if outputs else ""
                 lines.append(f"{term.text:<{width}}  {moves:>9}  {on:>6}{of}")
         return "\n".join([*lines, *([""] if self.notes else []), *self.notes])
 
@@ -127,9 +132,9 @@ def explain(
     y : array of shape (n,) or (n, targets), optional
         Their targets or labels.
     digits : int, optional
-        Significant digits of all numbers. By default as many as the rows can tell: rounding costs less than
-        one parameter gains by chance (with targets), or moves the outputs by less than a thousandth of their
-        spread; without rows, 4.
+        Significant digits of all numbers. By default as many as the rows can tell: rounding costs less than a
+        quarter of what one parameter gains by chance (with targets), or moves the outputs by less than a
+        thousandth of their spread; without rows, 4.
     names : sequence of str, optional
         Names of the inputs, instead of the network's own.
 
@@ -165,7 +170,7 @@ def explain(
     called = named_inputs(network, names)
     sums = _sums(network, parts, rows, called)
     written = _rounded(network, sums, rows, deviance, digits)
-    formula = _formula(network, written, called)
+    formula = formula_text(network, written, called)
     terms = tuple(
         _measured(term, output, rows, called) for output, each in enumerate(written) for term in each.terms
     )
@@ -174,7 +179,12 @@ def explain(
     notes = (*_notes(written, rows), *_reading(written))
     found = _result(deviance, before, after)
     return replace(
-        found, formula=formula, terms=terms, digits=_most_digits(written), notes=notes + found.notes
+        found,
+        formula=formula,
+        terms=terms,
+        outputs=tuple(left_sides(network, printable, printable)),
+        digits=_most_digits(written),
+        notes=notes + found.notes,
     )
 
 
@@ -211,12 +221,12 @@ def _rounded(
 def _allowed(exact: np.ndarray, deviance: Deviance | None, parameters: int) -> float:
     if deviance is None:
         return float(MOVED**2 * exact.var(axis=0).sum() * len(exact))
-    return deviance.worth(exact, parameters)
+    return WORTH * deviance.worth(exact, parameters)
 
 
 def _result(deviance: Deviance | None, before: np.ndarray | None, after: np.ndarray | None) -> Explanation:
     """Say what the outputs as written are worth beside those of the network."""
-    empty = Explanation("", (), 0, 0 if before is None else len(before), None, None, None, ())
+    empty = Explanation("", (), (), 0, 0 if before is None else len(before), None, None, None, ())
     if before is None or after is None:
         return empty
     if deviance is None:
@@ -238,7 +248,7 @@ def _nested(
     """Write several hidden layers, nested, all numbers with the same digits."""
     if rows is None:
         chosen = digits or DIGITS
-        return Explanation(text(network, names, chosen), (), chosen, 0, None, None, None, ())
+        return Explanation(text(network, names, chosen), (), (), chosen, 0, None, None, None, ())
     exact = parts.values(rows)
     limit = _allowed(exact, deviance, network.nonzeros)
     curvature = 1.0 if deviance is None else deviance.curvature(exact)
@@ -269,65 +279,11 @@ def _with_digits(network: Structure, digits: int) -> Structure:
 
 
 def _measured(term: Term, output: int, rows: np.ndarray | None, called: Sequence[Named]) -> Written:
-    weight, shown = _product(term, called)
+    weight, shown = product_text(term, called)
     shown = f"-{shown}" if weight < 0 else shown
     if rows is None:
         return Written(output, shown, None, None)
     return Written(output, shown, float(term.values(rows).std()), float(term.on(rows).mean()))
-
-
-def _formula(network: Structure, sums: Sequence[Sum], called: Sequence[Named]) -> str:
-    around = PLAIN.links.get(network.link, "{}".format)
-    lines = []
-    for left, each in zip(left_sides(network, in_brackets, printable), sums, strict=True):
-        pairs = [_product(term, called) for term in each.terms]
-        if each.constant or not pairs:
-            pairs.append((each.constant, number_text(each.constant)))
-        joined = ""
-        for weight, shown in pairs:
-            sign = "-" if weight < 0 else "+"
-            joined += f" {sign} {shown}" if joined else sign.strip("+") + shown
-        lines.append(f"{left} = {around(joined)}")
-    return "\n".join(lines)
-
-
-def number_text(value: float) -> str:
-    """Write a number's size with the digits that it has."""
-    return f"{abs(value):.{max(15, digits_of(value))}g}"
-
-
-def _product(term: Term, called: Sequence[Named]) -> tuple[float, str]:
-    """Give the sign of a term, as a number, and the term without it."""
-    if isinstance(term, Linear):
-        return term.slope, _times(term.slope, called[term.place].name)
-    if isinstance(term, Hinge):
-        return term.slope, _times(term.slope, f"({side_text(called[term.place], term.side, term.threshold)})")
-    inner = ""
-    for weight, place in zip(term.weights, term.read, strict=True):
-        sign = "-" if weight < 0 else "+"
-        shown = _times(weight, called[place].name)
-        inner += f" {sign} {shown}" if inner else sign.strip("+") + shown
-    if term.bias:
-        inner += f" {'-' if term.bias < 0 else '+'} {number_text(term.bias)}"
-    return float(term.sign), f"relu({inner})"
-
-
-def side_text(name: Named, side: int, threshold: float) -> str:
-    """Say on which side of a threshold an input is.
-
-    Examples
-    --------
-    >>> side_text(Named("[t [K]]", "t", "t", "K"), 1, -300.2)
-    't above -300.2 K'
-    """
-    sign = "-" if threshold < 0 else ""
-    where = "above" if side > 0 else "below"
-    return f"{name.label} {where} {sign}{number_text(threshold)}{name.after}"
-
-
-def _times(weight: float, what: str) -> str:
-    number = number_text(weight)
-    return what if number == "1" else f"{number}*{what}"
 
 
 def _most_digits(sums: Sequence[Sum]) -> int:

@@ -12,9 +12,10 @@ import numpy as np
 from thresher.errors import ParameterError
 from thresher.explain.naming import Named, named_inputs
 from thresher.explain.parts import parts_of, rows_read
-from thresher.explain.readable import DIGITS, MOST_ROWS, number_text
+from thresher.explain.readable import DIGITS, MOST_ROWS
 from thresher.explain.rounding import checked_digits, significant
 from thresher.explain.terms import SAME, Hinge, Linear, Sum, sum_of
+from thresher.explain.wording import number_text
 from thresher.network.structure import Structure
 
 

@@ -172,8 +172,11 @@ def _short_formula(network: Structure) -> str | None:
         return None
 
 
-def describe(network: Structure, X: Any = None) -> str:
-    """Write a short summary: shape, purpose, nonzeros, what takes part and how much it matters."""
+def describe(network: Structure, X: Any = None, formula: bool = True) -> str:
+    """Write a short summary: shape, purpose, nonzeros, what takes part and how much it matters.
+
+    A small network is written out as a formula too, if that is asked for.
+    """
     found = summary(network, X)
     lines = [
         f"ReLU network   {' -> '.join(map(str, found['widths']))}, {_purpose(network)}",
@@ -187,7 +190,7 @@ def describe(network: Structure, X: Any = None) -> str:
     tail = f", by {found['measure']}:" if found["inputs"] else ""
     lines.append(f"inputs used    {found['inputs_used']:,} of {network.inputs:,}{tail}")
     lines += _input_lines(found["inputs"])
-    if found["formula"] is not None:
+    if formula and found["formula"] is not None:
         lines += _formula_lines(found["formula"])
     return "\n".join(lines)
 
