@@ -74,21 +74,24 @@ def test_effects_are_drawn(folder: Path, tmp_path: Path, name: str) -> None:
     assert f"wrote {tmp_path / name}" in result.stderr
 
 
-def test_stability_is_printed_and_written(folder: Path, tmp_path: Path) -> None:
+def test_stability_is_told_and_written(folder: Path, tmp_path: Path) -> None:
     given = ("stability", folder / "bills.thresher", folder / "bills.csv", "--pairs", 1, "--resamples", 20)
-    result = invoke(*given, "--out", tmp_path / "sure")
-    assert result.exit_code == 0
-    assert "expected false inputs among them: at most" in result.stdout
-    assert "threshold of minutes" in result.stdout
-    assert sorted(path.name for path in (tmp_path / "sure").iterdir()) == [
-        "stability.json",
-        "stability.png",
-        "stability.svg",
-    ]
-    document = json.loads(invoke(*given, "--json", "--pool", 2).stdout)
+    document = json.loads(invoke(*given, "--json", "--pool", 2, "--out", tmp_path / "sure").stdout)
     assert document["pairs"] == 1
     assert document["pool"]["tried"] == 4
     assert document["rows"] == 60
+    assert ("threshold", "minutes") in {(each["kind"], each["name"]) for each in document["intervals"]}
+    written = sorted(path.name for path in (tmp_path / "sure").iterdir())
+    assert written == ["stability.json", "stability.png", "stability.svg"]
+    assert json.loads((tmp_path / "sure" / "stability.json").read_text())["stable"] == document["stable"]
+
+
+def test_stability_is_printed(folder: Path) -> None:
+    given = ("stability", folder / "bills.thresher", folder / "bills.csv", "--pairs", 1, "--resamples", 0)
+    result = invoke(*given, "--budget", 1)
+    assert result.exit_code == 0
+    assert "expected false inputs among them: at most" in result.stdout
+    assert "interval" not in result.stdout
 
 
 @pytest.mark.parametrize(

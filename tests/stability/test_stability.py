@@ -42,7 +42,13 @@ def test_what_is_planted_recurs(problem, fitted):
     assert "expected false inputs" in str(found)
     plain = json.loads(json.dumps(found.plain(), allow_nan=False))
     assert plain["stable"] == list(found.stable)
-    assert stability(fitted, *problem, pairs=2, resamples=20) == found
+
+
+def test_the_same_seed_gives_the_same(problem, fitted):
+    found = fitted.stability(*problem, pairs=1, resamples=0, random_state=3)
+    assert fitted.stability_ is found
+    assert found.intervals == ()
+    assert stability(fitted, *problem, pairs=1, resamples=0, random_state=3) == found
 
 
 def test_classes_and_what_gives_no_intervals():
@@ -74,7 +80,7 @@ def test_kinks_are_the_same_where_they_divide_rows_alike():
 
 
 def test_a_pool_is_of_different_networks_that_are_as_good(problem, fitted):
-    found = pool(fitted, *problem, size=2)
+    found = fitted.pool(*problem, size=2)
     assert 1 <= len(found) <= 2
     assert all(network.nonzeros <= 6 for network in found.networks)
     assert (found.worse <= 1.0).all()
@@ -84,13 +90,6 @@ def test_a_pool_is_of_different_networks_that_are_as_good(problem, fitted):
     assert found.scores[0] < 0.2
     json.dumps(found.plain(), allow_nan=False)
     assert f"{len(found)} of 4 networks" in str(found)
-
-
-def test_estimators_have_both(problem, fitted):
-    found = fitted.stability(*problem, pairs=1, resamples=0)
-    assert fitted.stability_ is found
-    assert found.intervals == ()
-    assert fitted.pool(*problem, size=2).tried == 4
 
 
 def test_what_cannot_be_asked_is_refused(problem, fitted):
