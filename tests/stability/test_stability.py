@@ -35,11 +35,12 @@ def test_what_is_planted_recurs(problem, fitted):
     assert all(share in (0.25, 0.5, 0.75, 1.0) for share in shares.values())
     assert found.selected == pytest.approx(sum(shares.values()))
     assert found.bound >= found.bound_unimodal > 0
+    assert ("says nothing here" in " ".join(found.notes)) == (found.bound >= len(found.stable))
     assert [kink.columns for kink in found.kinks][:1] == [(0,)]
     assert 49 < found.kinks[0].threshold < 52
     assert heard[3] == ("half-samples", 4, 4)
     assert heard[-1] == ("resamples", 20, 20)
-    assert "expected false inputs" in str(found)
+    assert "false inputs to be expected" in str(found)
     plain = json.loads(json.dumps(found.plain(), allow_nan=False))
     assert plain["stable"] == list(found.stable)
 

@@ -29,7 +29,7 @@ def plot_stability(found: Stability) -> Figure:
     figure, (left, right) = new_figure(10.5, 0.28 * bars + 1.6, panels=2)
     shares = [(each.name, each.frequency, BLUE if each.stable else "#B5CFE3") for each in inputs]
     _bars(left, shares, "share of half-samples that select it", found.threshold)
-    left.set_title(f"Inputs: at most {found.bound:.2g} false ones expected", loc="left")
+    left.set_title(f"Inputs: at most {found.bound:.2g} false ones to be expected", loc="left")
     told = [
         (
             each.name if each.threshold is None else f"{each.name} at {each.threshold:.4g}",

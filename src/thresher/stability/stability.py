@@ -140,7 +140,7 @@ class Stability:
             f"stability over {self.pairs} pairs of half-samples of {self.rows // 2:,} rows",
             f"stable inputs: {len(self.stable)} of {self.candidates:,}, in {self.threshold:.0%} of the fits "
             f"or more; {self.selected:.1f} selected in a fit",
-            f"expected false inputs among them: at most {self.bound:.2g}"
+            f"false inputs to be expected: at most {self.bound:.2g}"
             f" ({self.bound_unimodal:.2g} where shares of selection have one peak)",
         ]
         lines += _table(
@@ -228,9 +228,16 @@ def stability(
     selected = float(counts.sum()) / len(found)
     shares = counts / len(found)
     notes = list[str]()
+    bound = worst_case_bound(selected, network.inputs, threshold)
+    inputs = _inputs(network, shares, threshold)
+    if bound >= sum(one.stable for one in inputs):
+        notes.append(
+            "The bound on false inputs says nothing here, because a fit selects a large part of all inputs. "
+            "A smaller budget or a higher threshold makes it lower."
+        )
     intervals = _intervals(estimator, X, y, coverage, resamples, random_state, notes, each)
     return Stability(
-        _inputs(network, shares, threshold),
+        inputs,
         _kinks(network, found, X, notes),
         intervals,
         pairs,
@@ -238,7 +245,7 @@ def stability(
         threshold,
         selected,
         network.inputs,
-        worst_case_bound(selected, network.inputs, threshold),
+        bound,
         unimodal_bound(selected, network.inputs, threshold, pairs),
         coverage,
         tuple(notes),
