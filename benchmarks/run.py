@@ -27,6 +27,7 @@ LONG = (
     "tables",
     "classes",
     "laws",
+    "stability",
     "large_tables",
     "budgets",
     "news20",

@@ -41,6 +41,7 @@ def modules_after(*args: str) -> set[str]:
         ("predict", "--help"),
         ("reproduce", "--help"),
         ("inspect", "--help"),
+        ("stability", "--help"),
         ("export", "--help"),
         ("report", "--help"),
         ("certify", "--help"),
@@ -53,7 +54,7 @@ def test_help_and_lists_load_nothing_heavy(args: tuple[str, ...]) -> None:
     assert modules_after(*args) == set()
 
 
-COMMANDS = ("demo", "fit", "predict", "reproduce", "report", "inspect", "export", "certify")
+COMMANDS = ("demo", "fit", "predict", "reproduce", "report", "inspect", "stability", "export", "certify")
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])

@@ -119,7 +119,7 @@ def test_a_description_reads_well():
         "inputs used    2 of 3, by how far the outputs move at most for one unit of each:",
         "  age                   2  +",
         "  bmi                 1.5  +",
-        "formula        risk = relu(2*age + 0.5*bmi) - relu(-bmi + 1)",
+        "formula        risk = relu(2*age + 0.5*bmi) - (bmi below 1)",
     ]
     assert str(network) == network.describe()
     direct = Network.fused([[2.0], [0.0]], None, [1], direct=[1.0, -0.5], link="log")
@@ -132,7 +132,7 @@ def test_a_description_reads_well():
         "inputs used    2 of 2, by how far the outputs move at most for one unit of each:",
         "  x0                    3  +",
         "  x1                  0.5  -",
-        "formula        y = exp(x0 - 0.5*x1 + relu(2*x0))",
+        "formula        y = exp(2*(x0 above 0) + x0 - 0.5*x1)",
     ]
 
 

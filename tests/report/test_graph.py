@@ -86,6 +86,27 @@ def test_weights_of_inputs_count_for_their_spread():
         assert to_hex(first.get_colors()[int(np.argmax(first.get_linewidths()))]).upper() == wide
 
 
+def test_many_connections_are_curves_that_keep_together_and_few_are_straight():
+    few, many = fused(), random_network((40, 40, 1), density=0.15)
+    assert many.nonzeros > 100
+    (segments, *_), (bent, *_) = (
+        [line.get_segments() for line in lines_of(one.plot())] for one in (few, many)
+    )
+    assert all(len(segment) == 2 for segment in segments)
+    assert all(len(segment) > 10 for segment in bent)
+    starts, ends = np.array([one[0] for one in bent]), np.array([one[-1] for one in bent])
+    assert set(starts[:, 0]) == {0.0}
+    assert set(ends[:, 0]) == {1.0}
+    # Half-way they are nearer to each other than straight lines would be.
+    middle = np.array([one[len(one) // 2][1] for one in bent])
+    assert middle.std() < ((starts[:, 1] + ends[:, 1]) / 2).std() + 0.05
+    # Weak ones are fainter.
+    drawn = lines_of(many.plot())[0]
+    faint = np.asarray(drawn.get_alpha())
+    assert (np.diff(faint) >= 0).all()
+    assert faint[0] < 0.5 < faint[-1]
+
+
 def test_names_are_those_of_the_user():
     names = [f"column {i}" for i in range(10)]
     network = fused(features=names)

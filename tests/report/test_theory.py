@@ -50,6 +50,17 @@ def test_a_certificate_shows_eigenvalues_weights_and_the_largest_gradient() -> N
     assert right.get_ylim()[0] < found.gradient < found.weights.min() < right.get_ylim()[1]
 
 
+def test_eigenvalues_are_counted_in_whole_numbers() -> None:
+    for weights in (2, 3, 5):
+        problem = assumed(200, 5, weights, 1, seed=1)
+        figure = spectrum_and_margin(certify(network_of(problem), problem.X, problem.y))
+        figure.draw_without_rendering()
+        for axes in figure.axes:
+            ticks = axes.get_xticks()
+            assert len(ticks)
+            assert np.array_equal(ticks, np.round(ticks))
+
+
 def test_a_network_beyond_the_theory_is_told_so() -> None:
     wide = Network((Layer(np.eye(2), np.zeros(2)), Layer(np.ones((2, 2)), np.zeros(2))))
     X = np.random.default_rng(0).standard_normal((20, 2))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from thresher._version import __version__
-from thresher.cli.network_commands import certify, export, inspect
+from thresher.cli.network_commands import certify, export, inspect, stability
 from thresher.cli.result_commands import demo, report, reproduce
 from thresher.cli.table_commands import fit, predict
 
@@ -27,8 +27,15 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
         "reproduce all --quick",
         "reproduce figure-1 --parts left --methods paper,auto --jobs 2",
     ),
-    report: ("report results", "report results/figure-1 --out page.html"),
-    inspect: ("inspect digits.thresher --plot digits.png", "inspect diabetes.thresher --write latex"),
+    report: ("report model.thresher data.csv", "report results/figure-1 --out page.html"),
+    inspect: (
+        "inspect digits.thresher --plot digits.png",
+        "inspect houses.thresher houses.csv --write words",
+    ),
+    stability: (
+        "stability model.thresher data.csv",
+        "stability model.thresher data.csv --pool 10 --out sure",
+    ),
     export: (
         "export digits.thresher --to c --name digits --out digits.c",
         "export digits.thresher --to json --out -",

@@ -1,4 +1,4 @@
-"""`thresher inspect`, `export` and `certify` with their options: what a model file holds and is worth."""
+"""`thresher inspect`, `stability`, `export` and `certify` with options: what a model is and is worth."""
 
 from __future__ import annotations
 
@@ -7,20 +7,30 @@ from typing import Annotated
 
 import typer
 
-from thresher.cli.options import Debug, Json, Model, Quiet
+from thresher.cli.options import Debug, Json, Model, Quiet, Seed
 
 
 def inspect(
     model: Model,
+    data: Annotated[
+        Path | None, typer.Argument(help="A table to measure on what inputs and terms do.", metavar="DATA")
+    ] = None,
     write: Annotated[
         str | None,
         typer.Option(
-            help="Print the network itself instead: formula, latex, sympy or python.", metavar="HOW"
+            help="Print the network itself instead: words, rules, formula, latex, sympy or python.",
+            metavar="HOW",
         ),
     ] = None,
-    digits: Annotated[str, typer.Option(help="Significant digits of a formula, 1 to 17.", metavar="N")] = "4",
+    digits: Annotated[
+        str | None,
+        typer.Option(help="Significant digits, 1 to 17; with DATA as many as its rows tell.", metavar="N"),
+    ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw the graph to a .png, .svg or .pdf file.", metavar="FILE")
+    ] = None,
+    effects: Annotated[
+        Path | None, typer.Option(help="Draw what each input does to such a file.", metavar="FILE")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -33,8 +43,62 @@ def inspect(
         from thresher.cli.inspect import run_inspect
         from thresher.cli.values import whole_number
 
-        precision = whole_number("--digits", digits, least=1)
-        run_inspect(model, write, precision, plot, as_json=as_json, quiet=quiet)
+        precision = None if digits is None else whole_number("--digits", digits, least=1)
+        run_inspect(model, data, write, precision, plot, effects, as_json=as_json, quiet=quiet)
+
+
+def stability(
+    model: Model,
+    data: Annotated[Path, typer.Argument(help="The table that it was fitted to.", metavar="DATA")],
+    target: Annotated[
+        str | None, typer.Option(help="Column of the target; what the model predicts.", metavar="NAME")
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Nonzeros of each fit; by default those of the model.", metavar="N")
+    ] = None,
+    pairs: Annotated[str, typer.Option(help="Pairs of half-samples, two fits each.", metavar="N")] = "25",
+    threshold: Annotated[
+        str, typer.Option(help="Share of half-samples from which an input is stable.", metavar="SHARE")
+    ] = "0.75",
+    coverage: Annotated[str, typer.Option(help="Of intervals, in percent.", metavar="PERCENT")] = "90",
+    resamples: Annotated[
+        str, typer.Option(help="Rows are drawn so often for intervals; 0 for none.", metavar="N")
+    ] = "200",
+    pool: Annotated[
+        str | None, typer.Option(help="Look for so many networks that do as well.", metavar="N")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for results as JSON and a figure.", metavar="DIR")
+    ] = None,
+    seed: Seed = "0",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say how sure the structure of a model is: what recurs in fits to half of the rows.
+
+    Every input with the share of half-samples that select it, a bound on the expected number of false ones
+    among those that are stable, every kink, and intervals of weights and thresholds.
+    """
+    from thresher.cli.outcome import reported
+
+    with reported(debug, "Nothing is kept of an interrupted run. Run it again with:"):
+        from thresher.cli.stability import StabilityChoices, run_stability
+        from thresher.cli.values import share_of, whole_number
+
+        choices = StabilityChoices(
+            model,
+            data,
+            target,
+            None if budget is None else whole_number("--budget", budget, least=1),
+            whole_number("--pairs", pairs, least=1),
+            share_of("--threshold", threshold, 1.0),
+            share_of("--coverage", coverage, 100.0) / 100.0,
+            whole_number("--resamples", resamples, least=0),
+            None if pool is None else whole_number("--pool", pool, least=2),
+            whole_number("--seed", seed, least=0),
+        )
+        run_stability(choices, out, as_json, quiet)
 
 
 def export(

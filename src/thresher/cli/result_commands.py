@@ -117,18 +117,47 @@ def reproduce(
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Results of one experiment, or of several.", metavar="DIR")],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The page; DIR/report.html by default.", metavar="FILE")
+    place: Annotated[
+        Path,
+        typer.Argument(
+            help="A model file; or results of one experiment, or of several.", metavar="MODEL|DIR"
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Argument(help="A table to measure a model on.", metavar="DATA")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column of the target; what the model predicts.", metavar="NAME")
+    ] = None,
+    stability: Annotated[
+        bool, typer.Option("--stability", help="Fit to halves of the rows of DATA, and say what recurs.")
+    ] = False,
+    pairs: Annotated[str, typer.Option(help="Pairs of half-samples, two fits each.", metavar="N")] = "25",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The page; beside MODEL, or DIR/report.html by default.", metavar="FILE"),
+    ] = None,
+    seed: Annotated[str, typer.Option(help="Seed of half-samples.", metavar="N")] = "0",
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Make one HTML page of results: figures, cells, settings; it needs no network."""
+    """Make one HTML page of a model or of results, which needs no network.
+
+    Of a model: scores, formula, graph, what each input does, what is sure and proved. Of results: figures,
+    cells, settings.
+    """
     from thresher.cli.outcome import reported
 
     with reported(debug, "Make the page again with:"):
-        from thresher.cli.report import run_report
+        from thresher.cli.report import ModelChoices, run_report
+        from thresher.cli.values import whole_number
 
-        run_report(folder, out, as_json, quiet)
+        choices = ModelChoices(
+            data,
+            target,
+            stability,
+            whole_number("--pairs", pairs, least=1),
+            whole_number("--seed", seed, least=0),
+        )
+        run_report(place, choices, out, as_json, quiet)

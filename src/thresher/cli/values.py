@@ -47,6 +47,23 @@ def whole_numbers(option: str, text: str | None, least: int = 1) -> tuple[int, .
     return tuple(dict.fromkeys(int(part) for part in parts))
 
 
+def share_of(option: str, text: str, whole: float) -> float:
+    """Read a number above 0 and of at most `whole`.
+
+    Examples
+    --------
+    >>> share_of("--coverage", "90", 100.0)
+    90.0
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= whole:
+        raise ParameterError(f"{option} {text!r}, but it takes a number above 0 and of at most {whole:g}.")
+    return value
+
+
 def names(text: str | None) -> tuple[str, ...] | None:
     """Read names between commas; what comes twice counts once.
 

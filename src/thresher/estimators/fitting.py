@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -27,6 +27,10 @@ from thresher.progress import Progress
 from thresher.solvers.auto import Auto
 from thresher.solvers.loop import Record
 from thresher.solvers.status import INTERRUPTED, Status
+
+if TYPE_CHECKING:
+    from thresher.stability.pool import Pool
+    from thresher.stability.stability import Stability
 
 # Parameters that each rank may have of its own, or that are compared in another way.
 OWN = ("_", "callback", "random_state", "verbose")
@@ -65,6 +69,39 @@ class SparseMLP(Predictor):
 
     # Whether a warm start comes from a larger budget, on a path of budgets.
     _descends: ClassVar[bool] = False
+
+    def stability(self, X: Any, y: Any, **choices: Any) -> Stability:
+        """Say which inputs and kinks recur in fits to half of the rows, and keep it as ``stability_``.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,) or (n, targets)
+            The rows of `fit`.
+        **choices
+            Those of :func:`thresher.stability.stability`.
+        """
+        from thresher.stability.stability import stability
+
+        self.stability_ = stability(self, X, y, **choices)
+        return self.stability_
+
+    def pool(self, X: Any, y: Any, size: int = 10, **choices: Any) -> Pool:
+        """Give networks of other structure that do nearly as well within the same budget.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        y : array of shape (n,) or (n, targets)
+            The rows of `fit`.
+        size : int
+            Networks at most; twice as many are tried.
+        **choices
+            Those of :func:`thresher.stability.pool`.
+        """
+        from thresher.stability.pool import pool
+
+        return pool(self, X, y, size, **choices)
 
     def _train(
         self, rows: Rows, outputs: int, loss: Loss, settings: Settings, start: Network | None = None

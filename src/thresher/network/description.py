@@ -9,10 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from thresher.errors import DataError, ParameterError
-from thresher.network.formula import input_names, printable, text
+from thresher.explain.readable import explain
+from thresher.network.formula import input_names, printable
 from thresher.network.forward import checked, outputs
 from thresher.network.layer import Layer, columns_of, live, narrowed, pattern_of
-from thresher.network.metadata import target_names
+from thresher.network.metadata import spread_of, target_names
 from thresher.network.structure import Structure
 
 # Networks up to this size are written out whole in a description.
@@ -50,7 +51,7 @@ def measured(network: Structure, X: Any = None) -> tuple[np.ndarray, np.ndarray,
         return *_on_rows(network, X), "data"
     columns, layers, direct = narrowed(network.layers, network.direct)
     reach = np.ones(network.outputs)
-    spread = spread_of(network)
+    spread = spread_of(network.details, network.inputs)
     with np.errstate(over="ignore"):
         for layer, mask in zip(reversed(layers), reversed(live(layers)[:-1]), strict=True):
             reach = np.where(mask, abs(layer.weights).astype(np.float64) @ reach, 0.0)
@@ -58,16 +59,6 @@ def measured(network: Structure, X: Any = None) -> tuple[np.ndarray, np.ndarray,
             reach = reach + abs(direct).astype(np.float64) @ np.ones(network.outputs)
         reach = np.minimum(reach if spread is None else reach * spread[columns], np.finfo(np.float64).max)
     return columns, reach, "unit" if spread is None else "spread"
-
-
-def spread_of(network: Structure) -> np.ndarray | None:
-    """Return the standard deviation of every input where the details tell it, else None."""
-    told = network.details.get("spread")
-    if not isinstance(told, list) or len(told) != network.inputs:
-        return None
-    if any(type(value) not in (int, float) or value < 0 for value in told):
-        return None
-    return np.array(told, dtype=np.float64)
 
 
 def _on_rows(network: Structure, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -176,13 +167,16 @@ def _short_formula(network: Structure) -> str | None:
     if network.nonzeros > FORMULA_NONZEROS:
         return None
     try:
-        return text(network, None, 4)
+        return explain(network).formula
     except ParameterError:  # few nonzeros can still mean many terms
         return None
 
 
-def describe(network: Structure, X: Any = None) -> str:
-    """Write a short summary: shape, purpose, nonzeros, what takes part and how much it matters."""
+def describe(network: Structure, X: Any = None, formula: bool = True) -> str:
+    """Write a short summary: shape, purpose, nonzeros, what takes part and how much it matters.
+
+    A small network is written out as a formula too, if that is asked for.
+    """
     found = summary(network, X)
     lines = [
         f"ReLU network   {' -> '.join(map(str, found['widths']))}, {_purpose(network)}",
@@ -196,7 +190,7 @@ def describe(network: Structure, X: Any = None) -> str:
     tail = f", by {found['measure']}:" if found["inputs"] else ""
     lines.append(f"inputs used    {found['inputs_used']:,} of {network.inputs:,}{tail}")
     lines += _input_lines(found["inputs"])
-    if found["formula"] is not None:
+    if formula and found["formula"] is not None:
         lines += _formula_lines(found["formula"])
     return "\n".join(lines)
 
@@ -204,7 +198,7 @@ def describe(network: Structure, X: Any = None) -> str:
 def _formula_lines(formula: str) -> list[str]:
     """Put a formula beside its head, and every neuron of a long one on a line of its own."""
     folded = [
-        re.sub(r" ([+-] (?:[0-9.e+-]+\*)?relu\()", r"\n    \1", line) if len(line) > FOLDED else line
+        re.sub(r" ([+-] (?:[0-9.e+-]+\*)?(?:relu)?\()", r"\n    \1", line) if len(line) > FOLDED else line
         for line in formula.splitlines()
     ]
     lines = "\n".join(folded).split("\n")

@@ -94,14 +94,14 @@ class Notation:
 def text(network: Structure, names: Sequence[str] | None, digits: int) -> str:
     """Write the network as plain text, a line for each output."""
     sums = _written(network, names, digits, PLAIN)
-    lefts = _left_sides(network, _in_brackets, printable)
+    lefts = left_sides(network, in_brackets, printable)
     return "\n".join(f"{left} = {total}" for left, total in zip(lefts, sums, strict=True))
 
 
 def latex(network: Structure, names: Sequence[str] | None, digits: int) -> str:
     """Write the network as LaTeX for use in display mathematics."""
     sums = _written(network, names, digits, LATEX)
-    lefts = _left_sides(network, _latex_name, _latex_name)
+    lefts = left_sides(network, _latex_name, _latex_name)
     if len(sums) == 1:
         return f"{lefts[0]} = {sums[0]}"
     lines = [f"{left} &= {total}" for left, total in zip(lefts, sums, strict=True)]
@@ -162,7 +162,7 @@ def input_names(network: Structure, names: Sequence[str] | None = None) -> Calla
     return lambda column: f"{names[column]} (column {column})" if counts[names[column]] > 1 else names[column]
 
 
-def _left_sides(network: Structure, name: Callable[[str], str], label: Callable[[str], str]) -> list[str]:
+def left_sides(network: Structure, name: Callable[[str], str], label: Callable[[str], str]) -> list[str]:
     """Say what each output is: a target, the probability of a class, or a class's score."""
     targets = target_names(network.details, network.targets)
     if network.classes is None:
@@ -221,7 +221,7 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
 
 
-def _in_brackets(name: str) -> str:
+def in_brackets(name: str) -> str:
     return name if name.isidentifier() and name not in RESERVED else f"[{printable(name)}]"
 
 
@@ -236,7 +236,7 @@ def _latex_name(name: str) -> str:
 
 
 PLAIN = Notation(
-    _in_brackets,
+    in_brackets,
     _number,
     "*",
     "relu({})".format,

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from thresher.errors import ParameterError
 
 # Levels of lists and mappings within the details.
@@ -61,3 +63,13 @@ def target_names(details: Mapping[str, Any], columns: int) -> list[str] | None:
     told = [told] if isinstance(told, str) else told
     known = isinstance(told, list) and len(told) == columns and all(isinstance(name, str) for name in told)
     return told if known else None
+
+
+def spread_of(details: Mapping[str, Any], inputs: int) -> np.ndarray | None:
+    """Return the standard deviation of every input where the details tell it as ``spread``, else None."""
+    told = details.get("spread")
+    if not isinstance(told, list) or len(told) != inputs:
+        return None
+    if any(type(value) not in (int, float) or value < 0 for value in told):
+        return None
+    return np.array(told, dtype=np.float64)

@@ -22,6 +22,8 @@ from thresher.network.structure import Structure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from thresher.explain.readable import Explanation
+
 __all__ = ["Layer", "Network"]
 
 
@@ -210,6 +212,15 @@ class Network(Structure):
         array([2. , 0.5])
         """
         return description.importance(self, X)[0]
+
+    def explain(self, X: Any = None, y: Any = None, *, digits: int | None = None) -> Explanation:
+        """Write the network in words: terms by what they do on rows, numbers to as many digits as matter.
+
+        Parameters are those of :func:`thresher.explain.explain`.
+        """
+        from thresher.explain.readable import explain
+
+        return explain(self, X, y, digits=digits)
 
     def __str__(self) -> str:
         return self.describe()

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @styled
 def spectrum_and_margin(certificate: Certificate) -> Figure:
     """Draw eigenvalues on the left; weights, and the largest gradient outside the support, on the right."""
+    from matplotlib.ticker import MaxNLocator
+
     figure, (left, right) = new_figure(10.5, 4.2, panels=2)
     values = certificate.eigenvalues
     if not values.size:
@@ -32,6 +34,9 @@ def spectrum_and_margin(certificate: Certificate) -> Figure:
         ylabel="eigenvalue of the support's unit columns",
         title=f"Independent columns on the support: {status}",
     )
+    for axes in (left, right):
+        # Eigenvalues and weights are counted.
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     left.legend(loc="lower right")
     right.semilogy(
         range(1, certificate.weights.size + 1),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from thresher.network.description import measured, spread_of
+from thresher.network.description import measured
 from thresher.network.formula import input_names, printable
 from thresher.network.layer import live, narrowed
-from thresher.network.metadata import target_names
+from thresher.network.metadata import spread_of, target_names
 from thresher.network.structure import Structure
 from thresher.report.style import BLUE, GREY, ORANGE, new_figure, styled
 
@@ -27,6 +27,9 @@ LONGEST_NAME = 28
 NUMBERED = 24
 # Where not all inputs can be named, so many are.
 MOST_NAMES = 32
+# Beyond so many connections lines are curves that keep together: points of each, how far it is drawn to the
+# middle of what its ends are joined to, and how much farther columns are apart.
+MANY, POINTS, PULL, WIDER = 60, 24, 0.45, 1.5
 
 
 @styled
@@ -51,14 +54,15 @@ def graph(network: Structure) -> Figure:
         layer.weights[before][:, after].tocoo()
         for layer, (before, after) in zip(layers, pairwise(masks), strict=True)
     ]
-    weights, links, fed = _with_direct(weights, None if direct is None else direct[masks[0]])
-    places = _places(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
+    weights, links, fed = with_direct(weights, None if direct is None else direct[masks[0]])
+    places = places_of(links, [links[0].shape[0], *(matrix.shape[1] for matrix in links)])
     height = float(np.clip(0.36 * max(heights.size for heights in places) + 0.4, 2.4, TALLEST))
-    figure, (axes,) = new_figure(COLUMN * (len(kept) - 1) + 4.2, height + 1.1)
-    axes.set_axis_off()
     connections = sum(matrix.nnz for matrix in weights)
+    column = COLUMN * (WIDER if connections > MANY else 1.0)
+    figure, (axes,) = new_figure(column * (len(kept) - 1) + 4.2, height + 1.1)
+    axes.set_axis_off()
     signs = [layer.signs_only for layer in layers]
-    scaled = spread_of(network)
+    scaled = spread_of(network.details, network.inputs)
     for number, matrix in enumerate(weights):
         matter = np.abs(matrix.data.astype(float))
         if number == 0 and scaled is not None:
@@ -76,7 +80,7 @@ def graph(network: Structure) -> Figure:
     matters = matters[np.searchsorted(columns, kept[0])]
     called = input_names(network)
     _name_column(axes, places[0], 0, [called(i) for i in kept[0].tolist()], matters, height)
-    outputs = _output_names(network)
+    outputs = output_names(network)
     _name_column(axes, places[-1], len(places) - 1, outputs, np.ones(len(outputs)), height)
     _heads(axes, network, kept)
     axes.set_xlim(-1.0, len(places) - 0.35)
@@ -85,7 +89,7 @@ def graph(network: Structure) -> Figure:
     return figure
 
 
-def _with_direct(
+def with_direct(
     weights: list[sparse.coo_array],
     direct: sparse.csr_array | None,  # (inputs, outputs)
 ) -> tuple[list[sparse.coo_array], list[sparse.coo_array], np.ndarray]:
@@ -117,7 +121,7 @@ def _with_direct(
     return [first, *weights[1:]], links, fed
 
 
-def _places(weights: Sequence[sparse.coo_array], sizes: Sequence[int]) -> list[np.ndarray]:
+def places_of(weights: Sequence[sparse.coo_array], sizes: Sequence[int]) -> list[np.ndarray]:
     """Give every node a height from 1 (top) to 0, so that few lines cross.
 
     Outputs keep their order. From there to the inputs and back, each node moves to the mean of those it is
@@ -162,22 +166,45 @@ def _draw_weights(
 
     if matrix.nnz == 0:
         return
-    rows, columns = matrix.coords
     alike = sizes.min() == sizes.max()
     share = np.full(sizes.size, 0.4) if alike else np.sqrt(sizes / sizes.max())
     # Many lines must be thin, or they would cover each other.
     widest = float(np.clip(60 / connections**0.6, 1.4, 5.0))
     order = np.argsort(share)
-    starts = np.column_stack([np.full(rows.size, number), places[number][rows]])
-    ends = np.column_stack([np.full(rows.size, number + 1), places[number + 1][columns]])
+    many = connections > MANY
+    faint = 0.25 + 0.6 * share if many else np.full(sizes.size, np.clip(3 / connections**0.25, 0.5, 0.9))
     lines = LineCollection(
-        list(np.stack([starts, ends], axis=1)[order]),
+        list((_curves if many else _straight)(number, matrix, places)[order]),
         linewidths=(0.3 + widest * share)[order],
         colors=[BLUE if value > 0 else ORANGE for value in matrix.data[order]],
-        alpha=float(np.clip(3 / connections**0.25, 0.5, 0.9)),
+        alpha=faint[order],
         zorder=1,
     )
     axes.add_collection(lines)
+
+
+def _straight(number: int, matrix: sparse.coo_array, places: Sequence[np.ndarray]) -> np.ndarray:
+    """Give lines from node to node, of shape (lines, 2, 2)."""
+    rows, columns = matrix.coords
+    starts = np.column_stack([np.full(rows.size, number), places[number][rows]])
+    ends = np.column_stack([np.full(rows.size, number + 1), places[number + 1][columns]])
+    return np.stack([starts, ends], axis=1)
+
+
+def _curves(number: int, matrix: sparse.coo_array, places: Sequence[np.ndarray]) -> np.ndarray:
+    """Give curves that leave and arrive level, and keep together half-way, of shape (lines, points, 2)."""
+    rows, columns = matrix.coords
+    # Behind neurons come linear parts.
+    one, two = (part[:count] for part, count in zip(places[number : number + 2], matrix.shape, strict=True))
+    start, end, links = one[rows], two[columns], abs(matrix).tocsr()
+    # What orders nodes gives the mean place of what each is joined to, but for the sign.
+    before, after = -_means(links, two, one)[rows], -_means(links.T.tocsr(), one, two)[columns]
+    middle = (1 - PULL) * (start + end) / 2 + PULL * (before + after) / 2
+    along = np.linspace(0, 1, POINTS)
+    near, far = np.clip(2 * along, 0, 1), np.clip(2 * along - 1, 0, 1)
+    smooth, level = 3 * near**2 - 2 * near**3, 3 * far**2 - 2 * far**3
+    heights = start[:, None] + (middle - start)[:, None] * smooth + (end - middle)[:, None] * level
+    return np.stack([np.broadcast_to(number + along, heights.shape), heights], axis=2)
 
 
 def _number_weights(
@@ -284,7 +311,7 @@ def _apart(heights: np.ndarray, gap: float) -> np.ndarray:
     return np.maximum(placed, steps[::-1])
 
 
-def _output_names(network: Structure) -> list[str]:
+def output_names(network: Structure) -> list[str]:
     if network.classes is not None:
         labels = network.classes[1:] if network.outputs == 1 else network.classes
         return [str(label) for label in labels.tolist()]

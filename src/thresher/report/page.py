@@ -96,7 +96,7 @@ def _section(folder: Path) -> dict[str, Any]:
         "cut": experiment.left_out(done) if done else [],
         "tables": summary.tables,
         "figures": [
-            {"name": name, "source": _inline(figure)} for name, figure in draw(experiment.name, done).items()
+            {"name": name, "source": inline(figure)} for name, figure in draw(experiment.name, done).items()
         ],
         "columns": _columns(shown),
         "cells": [
@@ -129,7 +129,7 @@ def _environments(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     return [{**json.loads(text), "cells": count} for text, count in counted.items()]
 
 
-def _inline(figure: Figure) -> str:
+def inline(figure: Figure) -> str:
     """Turn a figure into the address of an image that holds it whole."""
     from matplotlib import rc_context
 
