@@ -37,6 +37,9 @@ TROPP_WORK = 1e12
 # Columns of a dictionary whose Gram matrix is still formed whole.
 WHOLE_COLUMNS = 1500
 
+# Groups of rows rounded alike that are added up one by one.
+GROUPS = 4
+
 # Numbers in one block of products.
 BLOCK = 2**22
 
@@ -205,8 +208,7 @@ def scan(
     others = 0 if dictionary.patterns is None else dictionary.patterns.count
     heavy = (others + fused.patterns.count) * s * n * width > TROPP_WORK
     worst = np.zeros(4)
-    # Rows that repeat are rounded alike.
-    repeats = float(np.bincount(fused.groups).max())
+    single, together = _rounded_alike(fused, errors)
     left = float(rest @ rest)
     for gates, outside in _blocks(dictionary, fused, s):
         norms = np.sqrt(gates @ fused.inputs**2)
@@ -217,7 +219,9 @@ def scan(
         slope = np.abs((gates * residual) @ fused.inputs) / size
         tilt = np.abs((gates * dual) @ fused.inputs) / size
         entry = np.abs((gates * rest) @ fused.inputs) / size
-        blur = np.sqrt(repeats * ((gates * errors**2) @ fused.inputs**2)) / size
+        blur = (gates * single**2) @ fused.inputs**2
+        blur += sum(((gates * each) @ fused.inputs) ** 2 for each in together)
+        blur = np.sqrt(blur) / size
         # What is left once the column has explained its part is the noise that it is compared with.
         blur *= np.sqrt(np.maximum(1 - entry**2 / left, 0.0)) if left > 0 else 0.0
         entry = np.divide(entry, blur + arithmetic, out=np.zeros_like(entry), where=entry > 0)
@@ -233,6 +237,22 @@ def scan(
     return Scan(
         float(worst[0]), None if heavy else float(worst[2]), float(worst[1]), rounding, float(worst[3])
     )
+
+
+def _rounded_alike(
+    fused: Fused, errors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Part errors into those of rows by themselves, and those of large groups of rows rounded alike.
+
+    A small group counts as rows by themselves with larger errors, which is the most it can do.
+    """
+    counts = np.bincount(fused.alike)
+    largest = np.argsort(-counts, kind="stable")[:GROUPS]
+    together = [np.where(fused.alike == group, errors, 0.0) for group in largest if counts[group] > 1]
+    single = errors * np.sqrt(counts[fused.alike])
+    for each in together:
+        single = np.where(each > 0, 0.0, single)
+    return single, together
 
 
 def _blocks(

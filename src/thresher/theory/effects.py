@@ -20,8 +20,11 @@ from thresher.theory.dictionary import Scan
 from thresher.theory.fused import Fused
 from thresher.theory.rounding import Rounding
 
-# Standard deviations that rounding of labels exceeds by chance once in 500 million times.
-CHANCE = 6.0
+# Standard deviations that rounding of labels exceeds by chance once in two million times.
+CHANCE = 5.0
+
+# The same of the largest of all weights outside the support.
+EXTREME = 7.0
 
 # The share of a weight's standard error, under noise, by which it may miss the refitted weight: a millionth
 # of the variance.
@@ -33,7 +36,7 @@ ROUNDINGS = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Refit:
-    """The least-squares weights on a support, all in unit columns, and how far each may be missed.
+    """The least-squares weights on a support, all in unit columns, and how far they may be missed.
 
     Attributes
     ----------
@@ -43,15 +46,19 @@ class Refit:
         ``A_S^+``: what each row's label does to each weight.
     errors : array of shape (n,)
         Size of the rounding of each label, as the refit shows it, and at most `ROUNDING_FACTOR` times what is
-        stated.
+        stated; zero where the network leaves more than rounding.
     rest : array of shape (n,)
         The residual that the refit leaves.
     deviations : array of shape (s,)
         Standard error of every weight from whatever the refit leaves, noise included.
-    tolerance : array of shape (s,)
-        How far each weight may be from the refitted one and count as the same.
-    left : float
-        Squared error of the network.
+    missed : array of shape (s,)
+        How far each weight is from the refitted one, relative to its own tolerance.
+    pulled : array of shape (s,)
+        The gradient along each weight alone, relative to its tolerance.
+    together : float
+        The root of the squared error that the refit saves, relative to its tolerance.
+    saved : float
+        The share of the squared error that the refit saves.
     """
 
     step: NDArray[np.float64]
@@ -59,61 +66,93 @@ class Refit:
     errors: NDArray[np.float64]
     rest: NDArray[np.float64]
     deviations: NDArray[np.float64]
-    tolerance: NDArray[np.float64]
-    left: float
+    missed: NDArray[np.float64]
+    pulled: NDArray[np.float64]
+    together: float
+    saved: float
 
     @property
-    def saved(self) -> float:
-        """Give the share of the squared error that the refit saves."""
-        return max(0.0, 1 - float(self.rest @ self.rest) / self.left) if self.left > 0 else 0.0
+    def worst(self) -> float:
+        """Give the largest of what is compared with a tolerance."""
+        return float(max(self.missed.max(), self.pulled.max(), self.together))
 
 
-def refit_of(fused: Fused, residual: NDArray[np.float64], rounding: Rounding) -> Refit:
-    """Refit the weights on a support of independent columns."""
-    n, s = fused.columns.shape
-    orthogonal, triangle = np.linalg.qr(fused.columns)
+def refit_of(fused: Fused, residual: NDArray[np.float64], rounding: Rounding, fitting: bool) -> Refit:
+    """Refit the weights on a support of independent columns.
+
+    Parameters
+    ----------
+    fused : Fused
+    residual : array of shape (n,)
+    rounding : Rounding
+    fitting : bool
+        Whether the network fits to rounding: labels with noise are what they are, and hide nothing.
+    """
+    columns = fused.columns
+    n, s = columns.shape
+    orthogonal, triangle = np.linalg.qr(columns)
     inverse = np.linalg.solve(triangle, orthogonal.T)
     step = inverse @ residual
     # Once more on what is left, since the first step is rounded relative to all of the residual.
-    rest = residual - fused.columns @ step
-    step, rest = step + inverse @ rest, rest - fused.columns @ (inverse @ rest)
-    distinct = int(fused.groups.max()) + 1
+    rest = residual - columns @ step
+    step, rest = step + inverse @ rest, rest - columns @ (inverse @ rest)
+    distinct = int(fused.alike.max()) + 1
     noise = math.sqrt(float(rest @ rest) / n * distinct / max(1, distinct - s))
-    stated = rounding.labels / math.sqrt(3.0)  # of a uniform rounding
-    level = math.sqrt(float(stated @ stated) / n)
-    shown = noise / level * stated if level > 0 else np.zeros(n)
-    # The residual of a row says more of it than all rows together, where it is larger.
-    errors = np.minimum(np.maximum(shown, np.abs(rest)), ROUNDING_FACTOR * stated)
-    # Rows that repeat are rounded alike.
-    grouped = [np.bincount(fused.groups, weights=each * errors, minlength=distinct) for each in inverse]
-    by_labels = np.linalg.norm(np.array(grouped).reshape(s, distinct), axis=1)
+    errors = _label_errors(rest, noise, rounding) if fitting else np.zeros(n)
     deviations = noise * np.linalg.norm(inverse, axis=1)
-    tolerance = (
-        ROUNDINGS * rounding.stored * np.abs(fused.unit_weights)
-        + np.abs(inverse) @ rounding.arithmetic
-        + CHANCE * by_labels
-        + STILL * deviations
+    stored = ROUNDINGS * rounding.stored * np.abs(fused.unit_weights)
+    far = _blur(inverse, errors, fused) + np.abs(inverse) @ rounding.arithmetic
+    steep = _blur(columns.T, errors, fused) + np.abs(columns.T) @ rounding.arithmetic
+    apart = np.linalg.norm(_blur(orthogonal.T, errors, fused)) + np.linalg.norm(rounding.arithmetic)
+    saved = float(np.linalg.norm(orthogonal.T @ residual))
+    return Refit(
+        step=step,
+        inverse=inverse,
+        errors=errors,
+        rest=rest,
+        deviations=deviations,
+        missed=_share(np.abs(step), far + stored + STILL * deviations),
+        pulled=_share(
+            np.abs(columns.T @ residual), steep + np.abs(columns.T @ columns) @ stored + STILL * noise
+        ),
+        together=saved / (apart + float(stored.sum()) + STILL * noise * math.sqrt(s)) if saved > 0 else 0.0,
+        saved=max(0.0, 1 - float(rest @ rest) / float(residual @ residual)) if residual.any() else 0.0,
     )
-    return Refit(step, inverse, errors, rest, deviations, tolerance, float(residual @ residual))
+
+
+def _label_errors(rest: NDArray[np.float64], noise: float, rounding: Rounding) -> NDArray[np.float64]:  # (n,)
+    """Give the size of each label's rounding: as all rows show it, or its own where that is larger."""
+    stated = rounding.labels / math.sqrt(3.0)  # of a uniform rounding
+    level = math.sqrt(float(stated @ stated) / len(rest))
+    shown = noise / level * stated if level > 0 else np.zeros(len(rest))
+    return np.minimum(np.maximum(shown, np.abs(rest)), ROUNDING_FACTOR * stated)
+
+
+def _blur(directions: NDArray[np.float64], errors: NDArray[np.float64], fused: Fused) -> NDArray[np.float64]:
+    """Give what rounding of labels makes of directions (k, n); rows answered alike are rounded alike."""
+    count = int(fused.alike.max()) + 1
+    sums = [np.bincount(fused.alike, weights=each * errors, minlength=count) for each in directions]
+    return CHANCE * np.linalg.norm(np.array(sums).reshape(len(directions), count), axis=1)
+
+
+def _share(sizes: NDArray[np.float64], allowed: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(sizes, allowed, out=np.where(sizes > 0, math.inf, 0.0), where=allowed > 0)
 
 
 def stationary(refit: Refit) -> Condition:
     """Say whether the weights are the least-squares ones on their support and gates."""
-    size = np.abs(refit.step)
-    ratio = np.divide(size, refit.tolerance, out=np.zeros(len(size)), where=size > 0)
-    worst = float(np.max(ratio, initial=0.0))
+    worst = refit.worst
     sentence = (
-        f"Every weight is within {worst:.2g} times its own tolerance of the least-squares weights on this "
-        "support (storage, labels' rounding, a thousandth of its standard error)."
+        f"The weights are within {worst:.2g} times what rounding, or a thousandth of a standard error, "
+        "allows of the least-squares weights on this support: each by itself, moved alone, and all together."
     )
     if worst > 1:
-        missed = int((ratio > 1).sum())
-        place = int(ratio.argmax())
+        size, place = np.abs(refit.step), int(refit.missed.argmax())
         errors = size[place] / refit.deviations[place] if refit.deviations[place] > 0 else math.inf
         sentence = (
-            f"{missed:,} of {len(ratio):,} weights are not the least-squares ones on this support, which "
-            f"leave {refit.saved:.2%} less squared error; the farthest is {errors:.2g} standard errors away, "
-            f"{worst:.2g} times what rounding allows it."
+            f"The least-squares weights on this support leave {refit.saved:.2%} less squared error, "
+            f"{worst:.2g} times what rounding allows; {int((refit.missed > 1).sum()):,} of {len(size):,} weights differ, "
+            f"the farthest by {errors:.2g} standard errors."
         )
     return condition("stationary", worst <= 1, worst, sentence)
 
@@ -142,13 +181,13 @@ def remainder(scans: Sequence[Scan], fitting: bool) -> Condition:
     if not fitting:
         return condition("remainder", None, None, "Not asked, since it needs a fit to rounding.")
     found = max(scan.remainder for scan in scans)
-    alike = found <= CHANCE
+    alike = found <= EXTREME
     return condition(
         "remainder",
         alike,
         found,
         f"A weight outside the support would explain {found:.2g} times the residual that rounding leaves it "
-        f"on average (up to {CHANCE:g} times is chance): "
+        f"on average (up to {EXTREME:g} times is chance): "
         + (
             "what is left is rounding."
             if alike

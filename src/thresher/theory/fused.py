@@ -101,6 +101,15 @@ class Fused:
         """Number the groups of rows that are the same in all inputs that the support uses."""
         return groups_of(self.inputs[:, np.unique(self.feature[self.feature >= 0])])
 
+    @cached_property
+    def alike(self) -> NDArray[np.int64]:
+        """Number the groups of rows that are the same in all columns of the support.
+
+        The network answers them alike, so their labels are rounded alike: those on which all gates are
+        closed, for one.
+        """
+        return groups_of(self.raw)
+
     def taken(self) -> NDArray[np.bool_]:
         """Mark, for each distinct gate and each column of `inputs`, what the support holds."""
         held = {row.tobytes(): place for place, row in enumerate(self.patterns.bits)}

@@ -57,7 +57,8 @@ def outputs_of(
         rounding = rounding_of(part, fused.spread, target, precision)
         residual = fused.output - target
         found = spectrum(fused.columns)
-        refit = refit_of(fused, residual, rounding) if found.certain > 0 else None
+        fitting = state.fits(residual, rounding.rows).holds
+        refit = refit_of(fused, residual, rounding, fitting) if found.certain > 0 else None
         made.append(Output(part, fused, residual, rounding, found, refit))
     if len(made) > 1 and (idle := _idle(network)):
         made[0] = replace(made[0], fused=replace(made[0].fused, idle=made[0].fused.idle + idle))
