@@ -137,6 +137,20 @@ def test_renamed_columns_are_refused_by_name(
         assert message in result.stderr
 
 
+def test_noisy_rows_are_told_which_conditions_make_sense(fitted: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(fitted / "data.csv")
+    frame["price"] += 0.1 * np.random.default_rng(1).standard_normal(300)
+    frame.to_csv(tmp_path / "noisy.csv", index=False)
+    result = invoke("certify", fitted / "model.thresher", tmp_path / "noisy.csv")
+    assert "makes sense with noise" in result.stdout
+    assert "On rows with noise, uniqueness in a dictionary cannot be shown" in " ".join(result.stdout.split())
+    document = json.loads(
+        invoke("certify", fitted / "model.thresher", tmp_path / "noisy.csv", "--json").stdout
+    )
+    sense = {each["name"]: each["for_noisy_rows"] for each in document["conditions"]}
+    assert sense["stationary"] and sense["independent"] and not sense["fits"] and not sense["tropp (own)"]
+
+
 def test_rows_that_lack_a_value_are_refused_or_left_out_as_in_the_fit(fitted: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(fitted / "data.csv")
     frame.loc[3, "size"] = np.nan

@@ -194,8 +194,13 @@ def _print(found: Certificate, files: list[Path], about: str) -> None:
     from thresher.experiments import Table
 
     typer.echo(about)
-    rows = tuple((each.name, each.status, each.sentence) for each in found.conditions)
-    print_table(Table("Conditions", ("condition", "status", "what was measured"), rows))
+    rows: list[tuple[str, ...]] = [(each.name, each.status, each.sentence) for each in found.conditions]
+    columns: tuple[str, ...] = ("condition", "status", "what was measured")
+    if not found.conditions[0].holds:
+        meant = ["yes" if each["for_noisy_rows"] else "no" for each in found.plain()["conditions"]]
+        rows = [(*row[:2], sense, row[2]) for row, sense in zip(rows, meant, strict=True)]
+        columns = (*columns[:2], "makes sense with noise", columns[2])
+    print_table(Table("Conditions", columns, tuple(rows)))
     print_table(Table("Levels", ("level", "status"), tuple(found.levels.items())))
     typer.echo(found.verdict)
     for path in files:

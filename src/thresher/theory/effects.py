@@ -150,9 +150,10 @@ def stationary(refit: Refit) -> Condition:
         size, place = np.abs(refit.step), int(refit.missed.argmax())
         errors = size[place] / refit.deviations[place] if refit.deviations[place] > 0 else math.inf
         sentence = (
-            f"The least-squares weights on this support leave {refit.saved:.2%} less squared error, "
-            f"{worst:.2g} times what rounding allows; {int((refit.missed > 1).sum()):,} of {len(size):,} weights differ, "
-            f"the farthest by {errors:.2g} standard errors."
+            f"The least-squares weights on this support leave {100 * refit.saved:.2g}% less squared error, "
+            f"{worst:.2g} times what rounding allows; "
+            f"{int((refit.missed > 1).sum()):,} of {len(size):,} weights differ, the farthest by "
+            f"{errors:.2g} standard errors."
         )
     return condition("stationary", worst <= 1, worst, sentence)
 
