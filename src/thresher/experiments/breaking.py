@@ -20,6 +20,9 @@ Array = NDArray[np.float64]
 # Standard deviations of the labels' rounding that a better fit may be by chance.
 CHANCE = 6.0
 
+# Standard deviations of the labels' rounding within which a weight may be the planted one.
+HIDDEN = 10.0
+
 # Relative changes of one weight that are tried, in both directions.
 CHANGES = tuple(10.0**-power for power in range(1, 9))
 
@@ -165,12 +168,14 @@ def _alike(columns: Array, wanted: Array, got: Array, error: Array, largest: flo
     held = wanted != 0
     if not held.any():
         return not np.abs(got).any()
-    open_ = np.empty(len(wanted))
-    inverse = np.linalg.pinv(columns[:, held])
-    rounded = error + ARITHMETIC * largest
-    open_[held] = np.abs(inverse) @ rounded
+    _, groups = np.unique(columns[:, held], axis=0, return_inverse=True)
     sizes = np.linalg.norm(columns[:, ~held], axis=0)
-    open_[~held] = float(np.linalg.norm(rounded)) / np.where(sizes > 0, sizes, np.inf)
+    directions = np.zeros((len(wanted), len(columns)))
+    directions[held] = np.linalg.pinv(columns[:, held])
+    directions[~held] = (columns[:, ~held] / np.where(sizes > 0, sizes, np.inf) ** 2).T
+    sums = np.zeros((int(groups.max()) + 1, len(wanted)))
+    np.add.at(sums, groups.ravel(), (directions * error / np.sqrt(3)).T)
+    open_ = HIDDEN * np.linalg.norm(sums, axis=0) + ARITHMETIC * largest * np.abs(directions).sum(axis=1)
     return bool((np.abs(got - wanted) <= np.maximum(SAME * np.abs(wanted), open_)).all())
 
 

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 # Rows whose entries differ by less than this share of their column's range count as one.
 SAME_ROW = 1e-6
 
+# Rows that are compared at a time.
+BLOCK = 4096
+
 
 def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
     """Number the groups of rows that are the same up to a millionth of their columns' ranges.
@@ -28,12 +31,16 @@ def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
         return np.zeros(len(rows), dtype=np.int64)
     least = rows.min(axis=0)
     width = rows.max(axis=0) - least
-    scaled = (rows - least) / np.where(width > 0, width, 1.0)
+    width[width == 0] = 1.0
     direction = np.random.default_rng(0).uniform(0.5, 1.5, rows.shape[1])
-    order = np.argsort(scaled @ direction, kind="stable")
-    new = (np.abs(np.diff(scaled[order], axis=0)) > SAME_ROW).any(axis=1)
+    order = np.argsort((rows - least) @ (direction / width), kind="stable")
+    new = np.zeros(len(rows), dtype=np.bool_)
+    for start in range(1, len(rows), BLOCK):
+        stop = min(start + BLOCK, len(rows))
+        apart = np.abs(rows[order[start:stop]] - rows[order[start - 1 : stop - 1]])
+        new[start:stop] = (apart > SAME_ROW * width).any(axis=1)
     groups = np.empty(len(rows), dtype=np.int64)
-    groups[order] = np.concatenate([[0], np.cumsum(new)])
+    groups[order] = np.cumsum(new)
     # Numbered in the order in which they come, which no direction decides.
     _, first, which = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[which].astype(np.int64)

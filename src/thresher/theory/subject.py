@@ -76,10 +76,10 @@ def checked(
 
 
 def refuse_too_large(network: Network, rows: int, memory_limit: int) -> None:
-    """Refuse columns that would not fit, before they are made: three copies of them, and two of the gates."""
+    """Refuse columns that would not fit, before they are made: five copies of them, and two of the gates."""
     paths = network.layers[1].weights.nnz * int(np.diff(network.layers[0].weights.tocsc().indptr).max())
     held = max(network.nonzeros, min(paths, network.nonzeros * network.outputs))
-    needed = 8 * rows * (3 * held + 2 * (network.hidden[0] + (network.direct is not None)))
+    needed = 8 * rows * (5 * held + 2 * (network.hidden[0] + (network.direct is not None)))
     if needed > memory_limit:
         raise MemoryLimitError(
             f"the columns of {network.nonzeros:,} nonzeros on {rows:,} rows would need {needed:,} bytes, but "
