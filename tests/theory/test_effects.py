@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from thresher.data.assumed import assumed
-from thresher.network import Network
+from thresher.network import Layer, Network
 from thresher.theory.certificate import Certificate, certify
 from thresher.theory.effects import refit_of
 from thresher.theory.forms import network_of
@@ -37,6 +37,25 @@ def test_an_offset_hides_no_weight_that_is_wrong(off: float) -> None:
     assert found["stationary"].status == "fails"
     assert not proved(found)
     assert set(LEVELS) <= set(proved(certify(truth, X, truth.predict(X))))
+
+
+@pytest.mark.parametrize("off", [0.1, 1e-3])
+def test_weights_stored_in_float32_hide_no_weight_but_their_own(off: float) -> None:
+    """An output bias of a million is rounded by 0.06 there, and a weight of 1 by 0.00000006."""
+    X, U = sixteenths(), np.eye(3)[:, :2]
+    y = Network.fused(U, None, [1, -1], output_bias=1e6).predict(X)
+    for c in (1e6, 1e6 + 0.03):
+        wrong = Network.fused(U * [1 + off, 1 - off], None, [1, -1], output_bias=c)
+        hidden, last = wrong.layers
+        narrow = replace(
+            wrong,
+            layers=(
+                Layer(hidden.weights.astype(np.float32), hidden.bias.astype(np.float32)),
+                Layer(last.weights.astype(np.float32), last.bias.astype(np.float32)),
+            ),
+        )
+        assert narrow.layers[0].weights.dtype == np.float32
+        assert not proved(certify(narrow, X, y))
 
 
 @pytest.mark.parametrize("other", [0.1, 0.499, 0.5000001])
