@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from thresher.data.assumed import assumed
+from thresher.experiments.spoiled import _refitted_with, network
 from thresher.network import Layer, Network
 from thresher.theory.certificate import Certificate, certify
 from thresher.theory.effects import refit_of
@@ -109,6 +110,24 @@ def test_the_refit_is_least_squares_and_labels_hide_what_they_are_rounded_by(pre
         again = refit_of(replace(fused, weights=moved), fused.raw @ moved - y, rounding, fitting=True)
         assert np.argmax(again.missed) == place
         assert again.worst > 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_far_from_zero_hide_which_way_neurons_open(seed: int) -> None:
+    """Three neurons that sum to zero turn over at once; refitted, they do so only to what labels show."""
+    rng = np.random.default_rng(seed)
+    pair = rng.standard_normal((4, 2))
+    U, v = np.hstack([pair, -pair.sum(axis=1, keepdims=True)]), np.ones((3, 1))
+    X, c = rng.standard_normal((400, 4)), np.array([1e5])
+    y = (np.maximum(X @ U, 0) @ v + c).astype(np.float32).astype(float)
+    turned, _, bias = _refitted_with(-U, v, X, y, c)
+    sums = np.abs(turned.sum(axis=1))
+    assert sums.max() > 1e-5 * np.abs(turned).max()
+    for made in (network(turned, v, bias), network(U, v, c)):
+        found = certify(made, X, y[:, 0])
+        assert found["fits"].holds
+        assert found["identity"].status == "unknown"
+        assert not [level for level in proved(found) if "dictionary" in level]
 
 
 def test_noise_leaves_a_thousandth_of_a_standard_error() -> None:

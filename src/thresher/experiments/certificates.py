@@ -1,7 +1,7 @@
 """Certificates put to the test: 1,800 planted networks, recovered and spoiled, and no false proof.
 
 1,500 have one output and 300 several; rows and labels are plain, far from zero, of widely different scales,
-repeated, or exact. The default solver fits 200 of those with one output; what it recovers exactly should be
+repeated, or exact. The default solver fits 100 of those with one output; what it recovers exactly should be
 certified. Spoiled versions of the planted network, some of them the same function, must not be certified as
 fitting and unique in a dictionary unless they are the planted one, and whatever is certified is put to a
 search that tries to break it: by refitting, and by moving one weight at a time.
@@ -33,8 +33,8 @@ BATCHES, WIDE_BATCHES, PROBLEMS = 75, 15, 20
 QUICK_BATCHES, QUICK_PROBLEMS = 1, 4
 # The most outputs of those with several.
 MOST_OUTPUTS = 4
-# The solver's fits take most of the time: every third problem of the first batches is fitted, 200 in all.
-FITTED, FITTED_BATCHES = 3, 30
+# The solver's fits take most of the time: every third problem of the first batches is fitted, 100 in all.
+FITTED, FITTED_BATCHES = 3, 15
 QUICK = ("own", "opposite", "one-sided", "one-sparse", "sampled")
 # What spoiled networks are asked for: uniqueness over less is easier to claim.
 SPOILED = ("own", "opposite", "one-sided", "one-sparse")

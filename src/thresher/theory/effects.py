@@ -158,13 +158,18 @@ def stationary(refit: Refit) -> Condition:
     return condition("stationary", worst <= 1, worst, sentence)
 
 
+def uncertain(residual: NDArray[np.float64], rounding: Rounding, refit: Refit) -> NDArray[np.float64]:
+    """Bound what rounding leaves uncertain of each weight of a network that fits, in unit columns."""
+    return np.asarray(np.abs(refit.inverse) @ (np.abs(residual) + rounding.rows))
+
+
 def resolved(
     fused: Fused, residual: NDArray[np.float64], rounding: Rounding, refit: Refit, fitting: bool
 ) -> Condition:
     """Say whether every weight is larger than what rounding leaves uncertain of it."""
     if not fitting:
         return condition("resolved", None, None, "Not asked, since it needs a fit to rounding.")
-    blur = np.abs(refit.inverse) @ (np.abs(residual) + rounding.rows)
+    blur = uncertain(residual, rounding, refit)
     sizes = np.abs(fused.unit_weights)
     ratio = np.divide(sizes, blur, out=np.full(len(sizes), math.inf), where=blur > 0)
     place = int(ratio.argmin())

@@ -105,7 +105,20 @@ def conditions_of(output: Output) -> list[Condition]:
     else:
         found.append(effects.stationary(refit))
         found.append(effects.resolved(fused, output.residual, output.rounding, refit, fitting.holds))
-    return [*found, state.activity(fused), state.apart(fused), state.identified(identity(output.network))]
+    doubt = _doubt(output) if refit is not None and fitting.holds else None
+    told = identity(output.network, doubt)
+    return [*found, state.activity(fused), state.apart(fused), state.identified(told)]
+
+
+def _doubt(output: Output) -> NDArray[np.float64]:  # (neurons, features + 1)
+    """Give what rounding leaves uncertain of every hidden weight, and, last, of every hidden bias."""
+    assert output.refit is not None
+    fused = output.fused
+    blur = effects.uncertain(output.residual, output.rounding, output.refit) / fused.norms
+    hidden = fused.neuron >= 0
+    doubt = np.zeros((len(fused.gates), output.network.inputs + 1))
+    doubt[fused.neuron[hidden], fused.feature[hidden]] = blur[hidden]
+    return doubt
 
 
 def scanned(output: Output, dictionaries: Sequence[Dictionary]) -> tuple[list[Condition], list[Scan]]:
