@@ -97,7 +97,7 @@ def test_stability_is_printed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("stability", "bills.thresher", "only.csv"), "has no column 'bill', the target"),
+        (("stability", "bills.thresher", "only.csv"), "has no column 'bill' for --target"),
         (("stability", "bills.thresher", "bills.csv", "--target", "cost"), "has no column 'cost'"),
         (("stability", "bills.thresher", "bills.csv", "--pairs", "0"), "--pairs '0'"),
         (("stability", "bills.thresher", "bills.csv", "--threshold", "0.5"), "above 0.5"),

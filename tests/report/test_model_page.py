@@ -111,7 +111,9 @@ def test_intervals_are_those_of_the_calibration(name: str) -> None:
 
 
 def test_nothing_in_names_can_end_the_page(tmp_path: Path) -> None:
-    names = ["</script><b>", "<img src=x onerror=alert(1)>", *ODD_NAMES[:8]]
+    # A file cannot hold half of a character.
+    odd = [name.replace("\ud800", "") for name in ODD_NAMES[:8]]
+    names = ["</script><b>", "<img src=x onerror=alert(1)>", *odd]
     text = page_of(fused(features=names, details={"target": "</pre>"}), tmp_path, rows=True)
     assert "<b>" not in text
     assert "<img src=x" not in text

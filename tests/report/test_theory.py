@@ -62,7 +62,7 @@ def test_eigenvalues_are_counted_in_whole_numbers() -> None:
 
 
 def test_a_network_beyond_the_theory_is_told_so() -> None:
-    wide = Network((Layer(np.eye(2), np.zeros(2)), Layer(np.ones((2, 2)), np.zeros(2))))
+    deep = Network((Layer(np.eye(2), np.zeros(2)),) * 2 + (Layer(np.ones((2, 1)), np.zeros(1)),))
     X = np.random.default_rng(0).standard_normal((20, 2))
-    axes = spectrum_and_margin(certify(wide, X, wide.predict(X))).axes[0]
+    axes = spectrum_and_margin(certify(deep, X, deep.predict(X))).axes[0]
     assert "does not apply" in axes.texts[0].get_text()

@@ -251,13 +251,13 @@ def test_direct_connections_match_as_two_halves_of_a_line() -> None:
     assert len(match(made, replace(made, direct=None)).invented) == 2
 
 
-@pytest.mark.parametrize("kind", ["outputs", "layers", "classes", "linear", "dead", "log", "direct alone"])
+@pytest.mark.parametrize("kind", ["unfed", "layers", "classes", "linear", "dead", "log", "direct alone"])
 def test_beyond_the_theory_everything_is_unknown(kind: str) -> None:
     X = np.random.default_rng(7).standard_normal((80, 3))
     one, two = Layer(np.eye(3), np.zeros(3)), Layer(np.ones((3, 2)), np.zeros(2))
     last = Layer(np.ones((2, 1)), np.zeros(1))
     made = {
-        "outputs": Network((one, two)),
+        "unfed": Network((one, Layer(np.array([[1.0, 0.0]] * 3), np.array([0.0, 1.0])))),
         "layers": Network((one, two, last)),
         "classes": Network(
             (one, Layer(np.ones((3, 1)), np.zeros(1))), classes=["no", "yes"], link="logistic"

@@ -32,7 +32,8 @@ def test_a_pass_over_the_columns_equals_the_dense_computation(name: str) -> None
     held = fused()
     asked = dictionary_of(name, held, seed=0)
     residual = np.random.default_rng(1).standard_normal(60)
-    found = scan(asked, held, residual, spectrum(held.columns))
+    errors = np.full(60, 0.1)
+    found = scan(asked, held, residual, spectrum(held.columns), residual, errors, 0.0)
     gates = held.patterns.gates()
     if asked.patterns is not None:
         gates = np.vstack([gates, asked.patterns.gates()])
@@ -48,6 +49,9 @@ def test_a_pass_over_the_columns_equals_the_dense_computation(name: str) -> None
     assert found.fuchs == pytest.approx(np.abs(dual @ units).max())
     assert found.gradient == pytest.approx(np.abs(residual @ units).max())
     assert found.fuchs <= found.tropp + 1e-9
+    entry = np.abs(residual @ units)
+    blur = 0.1 * np.sqrt(1 - entry**2 / (residual @ residual))
+    assert found.remainder == pytest.approx((entry / blur).max())
 
 
 def test_dictionaries_hold_what_their_names_say() -> None:

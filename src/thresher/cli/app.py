@@ -41,7 +41,7 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
         "export digits.thresher --to json --out -",
     ),
     certify: (
-        "certify model.thresher data.csv --target y",
+        "certify model.thresher data.csv",
         "certify model.thresher data.csv --target y --held-out fresh.csv --out certificate",
     ),
 }

@@ -199,7 +199,11 @@ def _announce(ready: Prepared) -> None:
 
 
 def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, shown: bool) -> Fitted:
-    network = annotated(model.network_, ready.encoding.features, ready.details())
+    from thresher.data.aside import record
+
+    share = choices.test_share if choices.test is None else 0.0
+    details = {**ready.details(), "rows": record(ready.X, ready.y, share, choices.seed)}
+    network = annotated(model.network_, ready.encoding.features, details)
     scores = scores_of(network, ready)
     # Before the peers, which may take longer than the fit.
     with_calibration(network, ready).save(choices.out)

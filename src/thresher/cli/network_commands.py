@@ -130,9 +130,16 @@ def export(
 def certify(
     model: Annotated[Path, typer.Argument(help="A saved network.", metavar="MODEL")],
     data: Annotated[Path, typer.Argument(help="A table of rows and targets; - reads it.", metavar="DATA")],
-    target: Annotated[str, typer.Option(help="Column of the targets, or several: a,b.", metavar="NAME")],
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column of the targets, or several: a,b; by default the model's.", metavar="NAME"),
+    ] = None,
     held_out: Annotated[
-        Path | None, typer.Option(help="A table of fresh rows that were not trained on.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            help="A table of fresh rows that were not trained on; by default those that the fit set aside.",
+            metavar="FILE",
+        ),
     ] = None,
     dictionary: Annotated[
         str | None,

@@ -17,9 +17,9 @@ from thresher.atomic import write_whole
 from thresher.cli.model import details_of, encoding_of, reads_from_disk
 from thresher.cli.predict_columns import Added
 from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_rows
+from thresher.cli.rows import letters_of, target_in
 from thresher.cli.screen import print_json, visible
 from thresher.cli.writable import check_file
-from thresher.data.column import Column
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
 from thresher.errors import DataError, DataFileError
@@ -79,7 +79,7 @@ def run_predict(
         _check_kind(Path(out))
     network = Network.load(model)
     table = open_table(data, encoding)
-    frame = table.frame(as_written=_letters(network))
+    frame = table.frame(as_written=letters_of(network))
     predicted = _predict(network, frame, added)
     if not quiet:
         for note in predicted.notes:
@@ -109,22 +109,6 @@ def _predict_on_disk(model: str, data: str, out: str, added: Added, *, as_json: 
         print_json(_document(model, data, out, rows, Predicted({}, [], None)))
     elif not quiet:
         announce(rows, out)
-
-
-def _letters(network: Network) -> tuple[str, ...]:
-    """Name the columns that the model reads by their letters, the target among them where it is text."""
-    names, target = encoding_of(network).as_written, details_of(network).get("target")
-    spelled = network.classes is not None and network.classes.dtype.kind in "UO"
-    return (*names, target) if isinstance(target, str) and (spelled or _target_cells(network)) else names
-
-
-def _target_cells(network: Network) -> Any:
-    """Tell how the target of a model is written, where not plainly."""
-    told = details_of(network).get("target_column")
-    try:
-        return None if told is None else Column.from_details(told).cells
-    except (KeyError, TypeError, ValueError):
-        return None
 
 
 def _check_kind(path: Path) -> None:
@@ -171,18 +155,11 @@ def _score(
     network: Network, frame: pd.DataFrame, answers: np.ndarray, complete: np.ndarray
 ) -> dict[str, Any] | None:
     """Score predictions where the table holds the target as the model knows it."""
-    from thresher.data.targets import read_target
-
     name = details_of(network).get("target")
     if not isinstance(name, str) or name not in frame.columns:
         return None
     try:
-        told = read_target(
-            frame[name],
-            "regression" if network.classes is None else "classification",
-            cells=_target_cells(network),
-            as_text=network.classes is not None and network.classes.dtype.kind in "UO",
-        )
+        told = target_in(network, frame[name])
     except DataError:
         return None
     both = told.present & complete

@@ -22,16 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from thresher.errors import DataError, MemoryLimitError, ParameterError
+from thresher.errors import ParameterError
 from thresher.network import Network
 from thresher.theory import conditions as state
 from thresher.theory.conditions import UNKNOWN, Condition
-from thresher.theory.dictionary import Dictionary, dictionary_of, scan, whole_spectrum
-from thresher.theory.fused import Fused, fused_of, row_rounding
-from thresher.theory.identity import identity
-from thresher.theory.levels import DUAL, IN_DICTIONARY, ISOLATED, ON_SUPPORT, levels_of, verdict_on
-from thresher.theory.patterns import MEMORY_LIMIT, Patterns, checked_rows
-from thresher.theory.spectra import Spectrum, spectrum
+from thresher.theory.dictionary import Dictionary, Scan, dictionary_of
+from thresher.theory.distinct import new_rows
+from thresher.theory.effects import margin, smallest_kept
+from thresher.theory.levels import EXACT_ONLY, IN_DICTIONARY, ISOLATED, ON_SUPPORT, levels_of, verdict_on
+from thresher.theory.outputs import Output, conditions_of, outputs_of, scanned, shared, stacked
+from thresher.theory.patterns import MEMORY_LIMIT, Patterns, joined
+from thresher.theory.rounding import Precision, label_precision, rounding_of, spread_of
+from thresher.theory.subject import checked, network_of_estimator, out_of_reach, refuse_too_large
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +83,16 @@ class Certificate:
         return {
             "verdict": self.verdict,
             "levels": dict(self.levels),
-            "conditions": [found.plain() for found in self.conditions],
+            "conditions": [
+                {**found.plain(), "for_noisy_rows": found.name.split(" (")[0] not in EXACT_ONLY}
+                for found in self.conditions
+            ],
             "dictionaries": list(self.dictionaries),
         }
 
 
 def certify(
-    network: Network,
+    network: Any,
     X: Any,
     y: Any,
     *,
@@ -102,20 +107,22 @@ def certify(
 
     Parameters
     ----------
-    network : Network
-        With direct connections these count as a neuron whose gate is always open.
+    network : Network, or a fitted estimator
+        Direct connections count as a neuron whose gate is always open, several outputs as the stack of
+        networks with one. Of a pipeline or a search that ends in an estimator of Thresher it is the network
+        in it, on rows that the pipeline takes.
     X : array of shape (n, features)
     y : array of shape (n,), or (n, outputs)
         Targets, or labels for a classifier.
     held_out : tuple of (X, y), optional
-        Fresh rows from the same source.
+        Fresh rows from the same source. Those that are among X, or repeat, do not count.
     dictionary : str, Patterns, or a sequence of them
         The gates over which uniqueness is asked: "own", "opposite" (own and complements), "one-sided" (one of
         each pair of 1-sparse gates), "one-sparse", "two-sparse", "sampled", or patterns on the same rows. The
         network's own gates belong to each.
     precision : float, optional
-        Relative rounding of the targets; by default that of float32 where all of them fit into it, else
-        float64.
+        Rounding of the targets, relative to each and to the root mean square of all; by default that of
+        float32, relative to each, where all of them fit into it, else float64.
     confidence : float
         Of the statement about held-out rows.
     random_state : int
@@ -136,103 +143,52 @@ def certify(
     >>> found.levels["isolated"], found["fits"].status
     ('holds', 'holds')
     """
-    rows, targets, answers = _checked(network, X, y)
+    network, encode = network_of_estimator(network)
+    X = encode(X)
+    held_out = None if held_out is None else (encode(held_out[0]), held_out[1])
+    rows, targets, answers = checked(network, X, y)
     if not 0 < confidence < 1 or (precision is not None and not 0 < precision < 1):
         raise ParameterError(
             f"confidence={confidence} and precision={precision}, but both are numbers between 0 and 1."
         )
-    reason = _out_of_reach(network)
+    labels = label_precision(targets, precision)
+    fresh = _held_out(network, rows, held_out, labels, confidence)
+    reason = out_of_reach(network)
     if reason is not None:
-        return _nothing_proved(network, rows, targets, answers, reason, held_out, precision, confidence)
-    _refuse_too_large(network, len(rows), memory_limit)
-    fused = fused_of(network, rows)
-    target = targets[:, 0]
-    rounding = row_rounding(network, fused.spread, target, precision)
-    residual = fused.output - target
-    found = spectrum(fused.columns)
-    fitting = state.fits(residual, rounding)
-    dictionaries = _dictionaries(dictionary, fused, random_state, memory_limit)
-    conditions = [
-        fitting,
-        state.enough_rows(len(rows), fused.size),
-        state.decided_gates(fused),
-        state.independent(fused, found),
-        state.stationary(fused, residual, rounding, found),
-        state.resolved(fused, residual, rounding, found, fitting.holds),
-    ]
-    scanned, gradient = _scanned(dictionaries, fused, residual, rounding, found)
-    conditions += [*scanned, state.activity(fused), state.apart(fused), state.gaussian(rows)]
-    conditions.append(state.identified(identity(network)))
-    conditions += _held_out(network, held_out, rounding, precision, confidence)
+        return _nothing_proved(network, rows, targets, answers, reason, fresh, labels)
+    refuse_too_large(network, len(rows), memory_limit)
+    outputs = outputs_of(network, rows, targets, labels)
+    asked = _dictionaries(dictionary, outputs, random_state, memory_limit)
+    seen = [scanned(output, own) for output, own in zip(outputs, asked, strict=True)]
+    parts = [[*conditions_of(output), *found] for output, (found, _) in zip(outputs, seen, strict=True)]
+    conditions = stacked(parts, shared(network))
+    largest, conditions_of_margin = _margin(outputs, [scans for _, scans in seen])
+    conditions += [conditions_of_margin, state.gaussian(rows), fresh]
+    dictionaries = _described(asked)
     levels = levels_of(conditions, dictionaries)
-    weights = np.sort(np.abs(fused.unit_weights))[::-1]
     return Certificate(
         tuple(conditions),
         levels,
-        verdict_on(conditions, levels, dictionaries),
+        verdict_on(conditions, levels, dictionaries, network.outputs),
         tuple(one.description for one in dictionaries),
-        found.eigenvalues,
-        weights,
-        gradient,
+        np.sort(np.concatenate([output.spectrum.eigenvalues for output in outputs])),
+        np.sort(np.concatenate([np.abs(output.fused.unit_weights) for output in outputs]))[::-1],
+        largest,
     )
 
 
-def _checked(
-    network: Network, X: Any, y: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Check that network and data belong together; give rows, numeric targets and the network's answers."""
-    rows = checked_rows(X.toarray() if hasattr(X, "toarray") else X)
-    answers = network.forward(X)
-    labels = np.asarray(y)
-    if labels.shape[:1] != rows.shape[:1] or labels.ndim not in (1, 2):
-        raise DataError(
-            f"y has shape {labels.shape}, but X has {len(rows)} rows: give one target, or one row of "
-            "targets, each."
-        )
-    if network.classes is not None:
-        known = np.isin(labels, network.classes)
-        if not known.all():
-            raise DataError(
-                f"y holds {labels[~known][0]!r}, but the network knows the classes {list(network.classes)}."
-            )
-        return rows, np.searchsorted(np.sort(network.classes), labels).reshape(-1, 1).astype(float), answers
-    try:
-        targets = labels.astype(np.float64).reshape(len(rows), -1)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"y holds what is not a number ({error}): this network is a regression.") from error
-    if targets.shape[1] != network.outputs:
-        raise DataError(
-            f"y has {targets.shape[1]} columns, but the network has {network.outputs} outputs: they must be "
-            "as many."
-        )
-    if not np.isfinite(targets).all():
-        raise DataError("y holds NaN or infinity. Drop those rows.")
-    return rows, targets, answers
+def _margin(outputs: Sequence[Output], scans: Sequence[Sequence[Scan]]) -> tuple[float, Condition]:
+    """Give the largest gradient outside the support, and whether it reaches the smallest weight inside.
 
-
-def _refuse_too_large(network: Network, rows: int, memory_limit: int) -> None:
-    """Refuse columns that would not fit, before they are made: three copies of them, and two of the gates."""
-    needed = 8 * rows * (3 * network.nonzeros + 2 * (network.hidden[0] + (network.direct is not None)))
-    if needed > memory_limit:
-        raise MemoryLimitError(
-            f"the columns of {network.nonzeros:,} nonzeros on {rows:,} rows would need {needed:,} bytes, but "
-            f"memory_limit is {memory_limit:,}. Certify on fewer rows, or raise memory_limit."
-        )
-
-
-def _out_of_reach(network: Network) -> str | None:
-    """Say why the theory does not apply, if it does not."""
-    if network.classes is not None:
-        return "it answers classes, and the theory is about squared error on real targets"
-    if network.link != "identity":
-        return f"it answers by a {network.link} link, and the theory is about squared error on its outputs"
-    if len(network.layers) != 2:
-        return f"it has {len(network.layers) - 1} hidden layers, and the theory covers one"
-    if network.outputs != 1:
-        return f"it has {network.outputs} outputs, and the theory covers one"
-    if network.live_neurons == (0,):
-        return "no neuron takes part in its answer"
-    return None
+    Thresholding holds one budget for all outputs, so that any weight may be exchanged for any other.
+    """
+    if any(output.refit is None for output in outputs):
+        sentence = "Not asked, since the support's columns are dependent."
+        return 0.0, state.condition("margin", None, None, sentence)
+    gradient = max(seen.gradient for each in scans for seen in each)
+    blur = max(float(np.linalg.norm(output.rounding.rows)) for output in outputs)
+    smallest = min(smallest_kept(output.fused, output.residual) for output in outputs)
+    return gradient, margin(smallest, gradient + blur)
 
 
 def _nothing_proved(
@@ -241,17 +197,14 @@ def _nothing_proved(
     targets: NDArray[np.float64],
     answers: NDArray[np.float64],
     reason: str,
-    held_out: tuple[Any, Any] | None,
-    precision: float | None,
-    confidence: float,
+    fresh: Condition,
+    precision: Precision,
 ) -> Certificate:
     """Measure what can be measured of a network that the theory does not cover, and claim nothing."""
     conditions = []
     if network.classes is None and network.link == "identity":
-        spread = np.abs(answers).max(axis=1) + np.abs(targets).max(axis=1)
-        rounding = row_rounding(network, spread, np.abs(targets).max(axis=1), precision)
-        conditions.append(state.fits((answers - targets).ravel(), rounding))
-        conditions += _held_out(network, held_out, rounding, precision, confidence)
+        conditions.append(state.fits(answers - targets, _rounding(network, rows, targets, precision)))
+        conditions.append(fresh)
     conditions.append(
         state.condition("theory", None, None, f"The theory does not apply to this network: {reason}.")
     )
@@ -262,53 +215,64 @@ def _nothing_proved(
 
 
 def _dictionaries(
-    asked: str | Patterns | Sequence[str | Patterns], fused: Fused, seed: int, memory_limit: int
-) -> list[Dictionary]:
-    """Make the dictionaries that were asked for, each with a name of its own."""
+    asked: str | Patterns | Sequence[str | Patterns],
+    outputs: Sequence[Output],
+    seed: int,
+    memory_limit: int,
+) -> list[list[Dictionary]]:
+    """Make the dictionaries that were asked for, each with a name of its own, around every output."""
     named = (asked,) if isinstance(asked, (str, Patterns)) else tuple(asked)
     if not named:
         raise ParameterError("dictionary=(), but uniqueness is asked over at least one. Use 'own'.")
-    made: list[Dictionary] = []
-    for each in dict.fromkeys(named):
-        one = dictionary_of(each, fused, seed, memory_limit)
-        same = sum(other.name.split()[0] == one.name for other in made)
-        made.append(replace(one, name=f"{one.name} {same + 1}") if same else one)
-    return made
+    # A gate of the network is its own, whichever output it leads to.
+    others = None if len(outputs) == 1 else joined(*(output.fused.patterns for output in outputs))
+    around = []
+    for output in outputs:
+        made: list[Dictionary] = []
+        for each in dict.fromkeys(named):
+            one = dictionary_of(each, output.fused, seed, memory_limit, others)
+            same = sum(other.name.split()[0] == one.name for other in made)
+            made.append(replace(one, name=f"{one.name} {same + 1}") if same else one)
+        around.append(made)
+    return around
 
 
-def _scanned(
-    dictionaries: list[Dictionary],
-    fused: Fused,
-    residual: NDArray[np.float64],
-    rounding: NDArray[np.float64],
-    found: Spectrum,
-) -> tuple[list[Condition], float]:
-    """Go through every dictionary: the margin over all of them, and both dual conditions over each."""
-    if found.certain <= 0:
-        sentence = "Not asked, since the support's columns are dependent."
-        names = ["margin", *(f"{kind} ({one.name})" for one in dictionaries for kind in DUAL)]
-        return [state.condition(name, None, None, sentence) for name in names], 0.0
-    scans = [scan(one, fused, residual, found) for one in dictionaries]
-    conditions = [state.margin(fused, scans, rounding)]
-    for one, seen in zip(dictionaries, scans, strict=True):
-        whole = whole_spectrum(one, fused)
-        conditions += [state.injective(one, whole), state.tropp(one, seen), state.fuchs(one, seen)]
-    return conditions, max(seen.gradient for seen in scans)
+def _described(around: Sequence[Sequence[Dictionary]]) -> list[Dictionary]:
+    """Describe each dictionary once for all outputs."""
+    if len(around) == 1:
+        return list(around[0])
+    largest = [max(same, key=lambda one: one.columns) for same in zip(*around, strict=True)]
+    each = f", for each of {len(around)} outputs"
+    return [replace(one, description=one.description + each) for one in largest]
+
+
+def _rounding(
+    network: Network, rows: NDArray[np.float64], targets: NDArray[np.float64], precision: Precision
+) -> NDArray[np.float64]:  # (n, outputs)
+    """Bound rounding on every row of every output."""
+    spread = spread_of(network, rows)
+    columns = zip(spread.T, targets.T, strict=True)
+    return np.column_stack([rounding_of(network, size, each, precision).rows for size, each in columns])
 
 
 def _held_out(
     network: Network,
-    held_out: tuple[Any, Any] | None,
-    rounding: NDArray[np.float64],
-    precision: float | None,
+    rows: NDArray[np.float64],
+    given: tuple[Any, Any] | None,
+    precision: Precision,
     confidence: float,
-) -> list[Condition]:
-    """Count the held-out rows that agree; what counts was fixed by the rows before."""
-    if held_out is None:
-        return [state.condition("held out", None, None, "No held-out rows were given.")]
-    rows, targets, answers = _checked(network, *held_out)
-    level = state.root_mean_square(rounding)
-    own = row_rounding(network, np.abs(answers).max(axis=1), np.abs(targets).max(axis=1), precision)
-    allowed = state.ROUNDING_FACTOR * np.maximum(level, own)
-    agree = int((np.abs(answers - targets).max(axis=1) <= allowed).sum())
-    return [state.held_out(agree, len(rows), confidence)]
+) -> Condition:
+    """Count the held-out rows that agree, of those that are new."""
+    if given is None:
+        return state.condition("held out", None, None, "No held-out rows were given.")
+    fresh, targets, answers = checked(network, *given)
+    new = new_rows(fresh, rows)
+    if network.classes is not None or network.link != "identity":
+        return state.condition("held out", None, None, "Not asked of answers that are no plain numbers.")
+    if not len(new):
+        return state.condition(
+            "held out", None, None, "Every held-out row is among the others, and proves nothing new."
+        )
+    allowed = state.ROUNDING_FACTOR * _rounding(network, fresh, targets, precision)
+    agree: NDArray[np.bool_] = np.all(np.abs(answers - targets) <= allowed, axis=1)
+    return state.held_out(int(agree[new].sum()), len(new), confidence)

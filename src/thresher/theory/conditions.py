@@ -18,11 +18,8 @@ from thresher.theory.spectra import Spectrum
 
 HOLDS, FAILS, UNKNOWN = "holds", "fails", "unknown"
 
-# A residual within this many times what rounding explains counts as rounding (root mean squares compared).
+# A residual within this many times what rounding explains on its row counts as rounding.
 ROUNDING_FACTOR = 8.0
-
-# Weights this close to the least-squares ones, relative to the largest, count as stationary.
-STILL = 1e-6
 
 # Rows for each weight before a fit counts as evidence.
 ROWS_PER_WEIGHT = 4
@@ -77,30 +74,39 @@ def root_mean_square(values: NDArray[np.float64]) -> float:
 
 
 def fits(residual: NDArray[np.float64], rounding: NDArray[np.float64]) -> Condition:
-    """Say whether the residual is at rounding level."""
-    found, level = root_mean_square(residual), root_mean_square(rounding)
-    ratio = found / level if level > 0 else (0.0 if found == 0 else math.inf)
-    agree = ratio <= ROUNDING_FACTOR
-    tail = "which rounding explains" if agree else "more than rounding explains: noise, or another network"
+    """Say whether the residual is at rounding level on every row, each by its own measure."""
+    size = np.abs(residual)
+    ratio = np.divide(size, rounding, out=np.full(size.shape, math.inf), where=rounding > 0)
+    ratio[size == 0] = 0.0
+    worst = float(ratio.max(initial=0.0))
+    beyond = int((ratio > ROUNDING_FACTOR).sum())
+    tail = (
+        "which rounding explains"
+        if not beyond
+        else f"and {beyond:,} of {size.size:,} answers are off by more than rounding explains: noise, or "
+        "another network"
+    )
     return condition(
         "fits",
-        agree,
-        ratio,
-        f"The residual is {found:.2e} (root mean square), {ratio:.2g} times the rounding of labels and "
-        f"weights ({level:.1e}; up to {ROUNDING_FACTOR:g} times counts as rounding), {tail}.",
+        not beyond,
+        worst,
+        f"The residual is {root_mean_square(residual):.2e} (root mean square), at most {worst:.2g} times the "
+        f"rounding of label and weights on its row (up to {ROUNDING_FACTOR:g} times counts as rounding), "
+        f"{tail}.",
     )
 
 
-def enough_rows(n: int, s: int) -> Condition:
+def enough_rows(n: int, distinct: int, s: int) -> Condition:
     """Ask for rows enough that a fit is no accident: twice what telling s weights from s others needs."""
     asked = ROWS_PER_WEIGHT * s
+    repeated = f" ({n - distinct:,} more repeat them in the inputs used and prove nothing new)"
     return condition(
         "rows",
-        n >= asked,
-        n / max(1, s),
-        f"{n:,} rows for {s:,} weights, where {asked:,} are asked for: with fewer than {2 * s:,} not all "
-        "choices of so many weights could be told apart, and with few more another network may fit by "
-        "accident.",
+        distinct >= asked,
+        distinct / max(1, s),
+        f"{distinct:,} rows{repeated if distinct < n else ''} for {s:,} weights, where {asked:,} are asked "
+        f"for: with fewer than {2 * s:,} not all choices of so many weights could be told apart, and with "
+        "few more another network may fit by accident.",
     )
 
 
@@ -133,55 +139,6 @@ def independent(fused: Fused, found: Spectrum) -> Condition:
             if found.certain > 0
             else "the smallest cannot be told from zero, so other weights on the same support do as well."
         ),
-    )
-
-
-def stationary(
-    fused: Fused, residual: NDArray[np.float64], rounding: NDArray[np.float64], found: Spectrum
-) -> Condition:
-    """Say whether the weights are the least-squares ones on their support and gates."""
-    if found.certain <= 0:
-        return condition("stationary", None, None, "Not asked, since the support's columns are dependent.")
-    step = np.abs(np.linalg.lstsq(fused.columns, residual, rcond=None)[0]).max()
-    largest = float(np.abs(fused.unit_weights).max())
-    blur = float(np.linalg.norm(rounding)) / math.sqrt(found.certain)
-    allowed = max(STILL * largest, blur)
-    return condition(
-        "stationary",
-        step <= allowed,
-        step / largest,
-        f"The least-squares weights on this support are {step / largest:.1e} of the largest weight away (at "
-        f"most {allowed / largest:.1e} counts as the same).",
-    )
-
-
-def resolved(
-    fused: Fused, residual: NDArray[np.float64], rounding: NDArray[np.float64], found: Spectrum, fitting: bool
-) -> Condition:
-    """Say whether every weight is larger than what rounding leaves uncertain of it."""
-    if not fitting or found.certain <= 0:
-        return condition("resolved", None, None, "Not asked, since it needs a fit on independent columns.")
-    blur = float(np.linalg.norm(residual) + np.linalg.norm(rounding)) / math.sqrt(found.certain)
-    smallest = float(np.abs(fused.unit_weights).min())
-    return condition(
-        "resolved",
-        smallest > blur,
-        smallest / blur if blur > 0 else math.inf,
-        f"The smallest weight is {smallest:.2e}, and rounding leaves {blur:.1e} uncertain (unit columns).",
-    )
-
-
-def margin(fused: Fused, scans: list[Scan], rounding: NDArray[np.float64]) -> Condition:
-    """Say whether no weight outside the support has a gradient that would enter."""
-    smallest = float(np.abs(fused.unit_weights).min())
-    largest = max(found.gradient for found in scans) + float(np.linalg.norm(rounding))
-    return condition(
-        "margin",
-        largest < smallest,
-        largest / smallest,
-        f"The largest gradient outside the support is {largest:.2e} and the smallest weight {smallest:.2e} "
-        f"(unit columns, step 1): "
-        + ("none would enter." if largest < smallest else "a step of thresholding could exchange them."),
     )
 
 

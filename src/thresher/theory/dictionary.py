@@ -37,6 +37,9 @@ TROPP_WORK = 1e12
 # Columns of a dictionary whose Gram matrix is still formed whole.
 WHOLE_COLUMNS = 1500
 
+# Groups of rows rounded alike that are added up one by one.
+GROUPS = 4
+
 # Numbers in one block of products.
 BLOCK = 2**22
 
@@ -61,7 +64,11 @@ class Dictionary:
 
 
 def dictionary_of(
-    name: str | Patterns, fused: Fused, seed: int, memory_limit: int = MEMORY_LIMIT
+    name: str | Patterns,
+    fused: Fused,
+    seed: int,
+    memory_limit: int = MEMORY_LIMIT,
+    others: Patterns | None = None,
 ) -> Dictionary:
     """Make a dictionary by name, or of patterns at hand, around the gates of a network.
 
@@ -73,8 +80,12 @@ def dictionary_of(
         sampled as in appendix E; given ones. Generators have no bias.
     fused : Fused
     seed, memory_limit : int
+    others : Patterns, optional
+        Gates of the network that lead to other outputs: its own as well.
     """
     own, width = fused.patterns, fused.inputs.shape[1]
+    if others is not None:
+        own = joined(Patterns(own.bits, own.rows), others)
     rows = fused.inputs[:, :-1] if fused.biased else fused.inputs
     extra: Patterns | None
     if isinstance(name, Patterns):
@@ -89,7 +100,7 @@ def dictionary_of(
     else:
         label = name
         if name == "own":
-            extra = None
+            extra = None if others is None else own
         elif name == "opposite":
             extra = own.opposite()
         elif name == "one-sided":
@@ -99,8 +110,10 @@ def dictionary_of(
             extra = sample_patterns(rows, SAMPLED, 1, min(largest, rows.shape[1]), seed, memory_limit)
         else:
             extra = enumerate_patterns(rows, 1 if name == "one-sparse" else 2, memory_limit)
-    beyond = None if extra is None else _beyond(extra, own)
-    count = own.count + (0 if beyond is None else beyond.count)
+    if others is not None and extra is not None:
+        extra = joined(own, Patterns(extra.bits, extra.rows))
+    beyond = None if extra is None else _beyond(extra, fused.patterns)
+    count = fused.patterns.count + (0 if beyond is None else beyond.count)
     inputs = f"{width} inputs{' (a constant among them)' if fused.biased else ''}"
     constant = " and a constant" if fused.constant else ""
     columns = count * width + bool(fused.constant)
@@ -153,15 +166,26 @@ class Scan:
         ``|a_j' q|``.
     rounding : float
         What float64 can have done to `tropp` and `fuchs`.
+    remainder : float
+        ``|a_j' r|`` of the residual that the refit leaves, in standard deviations of its rounding.
     """
 
     gradient: float
     tropp: float | None
     fuchs: float
     rounding: float
+    remainder: float
 
 
-def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], own: Spectrum) -> Scan:
+def scan(
+    dictionary: Dictionary,
+    fused: Fused,
+    residual: NDArray[np.float64],
+    own: Spectrum,
+    rest: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    arithmetic: float,
+) -> Scan:
     """Go through all columns of a dictionary outside the support once.
 
     Parameters
@@ -172,6 +196,10 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], ow
     residual : array of shape (n,)
     own : Spectrum
         Of the support's columns.
+    rest, errors : arrays of shape (n,)
+        The residual that the refit leaves, and the standard deviation of each label's rounding.
+    arithmetic : float
+        What float64 can have done to a product of a unit column with `rest`.
     """
     n, s, width = len(fused.inputs), fused.size, fused.inputs.shape[1]
     orthogonal, triangle = np.linalg.qr(fused.columns)
@@ -179,7 +207,9 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], ow
     dual = inverse.T @ np.sign(fused.weights)
     others = 0 if dictionary.patterns is None else dictionary.patterns.count
     heavy = (others + fused.patterns.count) * s * n * width > TROPP_WORK
-    worst = np.zeros(3)
+    worst = np.zeros(4)
+    single, together = _rounded_alike(fused, errors)
+    left = float(rest @ rest)
     for gates, outside in _blocks(dictionary, fused, s):
         norms = np.sqrt(gates @ fused.inputs**2)
         usable = outside & (norms > 0)
@@ -188,7 +218,15 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], ow
         size = np.where(norms > 0, norms, 1.0)
         slope = np.abs((gates * residual) @ fused.inputs) / size
         tilt = np.abs((gates * dual) @ fused.inputs) / size
+        entry = np.abs((gates * rest) @ fused.inputs) / size
+        blur = (gates * single**2) @ fused.inputs**2
+        blur += sum(((gates * each) @ fused.inputs) ** 2 for each in together)
+        blur = np.sqrt(blur) / size
+        # What is left once the column has explained its part is the noise that it is compared with.
+        blur *= np.sqrt(np.maximum(1 - entry**2 / left, 0.0)) if left > 0 else 0.0
+        entry = np.divide(entry, blur + arithmetic, out=np.zeros_like(entry), where=entry > 0)
         worst[0] = max(worst[0], slope[usable].max())
+        worst[3] = max(worst[3], entry[usable].max())
         worst[1] = max(worst[1], tilt[usable].max())
         if not heavy:
             spread = ((gates[:, None, :] * inverse).reshape(-1, n) @ fused.inputs).reshape(
@@ -196,7 +234,25 @@ def scan(dictionary: Dictionary, fused: Fused, residual: NDArray[np.float64], ow
             )
             worst[2] = max(worst[2], (np.abs(spread).sum(axis=1) / size)[usable].max())
     rounding = 100 * ROUNDOFF * n * s**1.5 / own.certain
-    return Scan(float(worst[0]), None if heavy else float(worst[2]), float(worst[1]), rounding)
+    return Scan(
+        float(worst[0]), None if heavy else float(worst[2]), float(worst[1]), rounding, float(worst[3])
+    )
+
+
+def _rounded_alike(
+    fused: Fused, errors: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
+    """Part errors into those of rows by themselves, and those of large groups of rows rounded alike.
+
+    A small group counts as rows by themselves with larger errors, which is the most it can do.
+    """
+    counts = np.bincount(fused.alike)
+    largest = np.argsort(-counts, kind="stable")[:GROUPS]
+    together = [np.where(fused.alike == group, errors, 0.0) for group in largest if counts[group] > 1]
+    single = errors * np.sqrt(counts[fused.alike])
+    for each in together:
+        single = np.where(each > 0, 0.0, single)
+    return single, together
 
 
 def _blocks(

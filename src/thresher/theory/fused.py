@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.network import Network
+from thresher.theory.distinct import groups_of
 from thresher.theory.patterns import Patterns, pack
 from thresher.theory.spectra import ROUNDOFF
-
-# Unit roundoff of float32.
-ROUNDOFF_32 = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +96,20 @@ class Fused:
         """Give the distinct gates as patterns."""
         return pack(self.gates).distinct()
 
+    @cached_property
+    def groups(self) -> NDArray[np.int64]:
+        """Number the groups of rows that are the same in all inputs that the support uses."""
+        return groups_of(self.inputs[:, np.unique(self.feature[self.feature >= 0])])
+
+    @cached_property
+    def alike(self) -> NDArray[np.int64]:
+        """Number the groups of rows that are the same in all columns of the support.
+
+        The network answers them alike, so their labels are rounded alike: those on which all gates are
+        closed, for one.
+        """
+        return groups_of(self.raw)
+
     def taken(self) -> NDArray[np.bool_]:
         """Mark, for each distinct gate and each column of `inputs`, what the support holds."""
         held = {row.tobytes(): place for place, row in enumerate(self.patterns.bits)}
@@ -109,8 +121,11 @@ class Fused:
         return taken
 
 
-def fused_of(network: Network, X: NDArray[np.float64]) -> Fused:
-    """Fuse a network with one hidden layer and one output, on given rows."""
+def fused_of(network: Network, X: NDArray[np.float64], biased: bool = False) -> Fused:
+    """Fuse a network with one hidden layer and one output, on given rows.
+
+    With `biased` the constant is an input even where no neuron has a bias.
+    """
     hidden, last = network.layers
     U = hidden.weights.toarray().astype(np.float64)  # (d, m)
     bias, v = hidden.bias.astype(np.float64), last.weights.toarray()[:, 0].astype(np.float64)
@@ -119,7 +134,7 @@ def fused_of(network: Network, X: NDArray[np.float64]) -> Fused:
     if not last.signs_only:
         idle += int(np.count_nonzero(v[~live]))
     U, bias, v = U[:, live], bias[live], v[live]
-    biased = bool(bias.any())
+    biased = biased or bool(bias.any())
     inputs = np.column_stack([X, np.ones(len(X))]) if biased else X
     stacked = np.vstack([U, bias]) if biased else U
     before = inputs @ stacked
@@ -143,27 +158,3 @@ def fused_of(network: Network, X: NDArray[np.float64]) -> Fused:
         weights = np.append(weights, constant)
     spread = (sizes * gates.T) @ np.abs(v) + abs(constant)
     return Fused(inputs, gates, neuron, feature, weights, idle, undecided, constant, biased, spread)
-
-
-def label_rounding(y: NDArray[np.float64], precision: float | None) -> float:
-    """Give the relative rounding of labels: as told, or that of float32 where all of them fit into it."""
-    if precision is not None:
-        return precision
-    with np.errstate(over="ignore"):
-        narrow = y.astype(np.float32).astype(np.float64)
-    return ROUNDOFF_32 if bool((narrow == y).all()) else ROUNDOFF
-
-
-def row_rounding(
-    network: Network, spread: NDArray[np.float64], y: NDArray[np.float64], precision: float | None
-) -> NDArray[np.float64]:
-    """Bound, row by row, what rounding alone can make of the difference between answers and labels.
-
-    A label is off by its own precision; an answer by the precision its weights are stored in, relative to the
-    sum of the sizes of all that is added up, and by the arithmetic in float64.
-    """
-    stored = max(ROUNDOFF_32 if layer.weights.dtype == np.float32 else ROUNDOFF for layer in network.layers)
-    summed = [np.bincount(layer.weights.indices).max(initial=0) for layer in network.layers]
-    direct = 0 if network.direct is None else np.bincount(network.direct.indices).max(initial=0)
-    terms = 4 + int(max(*summed, summed[-1] + direct))
-    return label_rounding(y, precision) * np.abs(y) + (2 * stored + 2 * terms * ROUNDOFF) * spread

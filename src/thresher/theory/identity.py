@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thresher.network import Network
-from thresher.theory.matching import neurons_of
+from thresher.theory.matching import SAME_LINE, Neurons, neurons_of
 
 # Lines this close, as a chord of unit vectors, are taken for one.
 ONE_LINE = 1e-6
@@ -46,7 +46,7 @@ class Identity:
     reason: str
 
 
-def identity(network: Network) -> Identity:
+def identity(network: Network, doubt: NDArray[np.float64] | None = None) -> Identity:
     """Decide whether no other network without collinear neurons is the same function.
 
     Parameters
@@ -55,6 +55,9 @@ def identity(network: Network) -> Identity:
         With one hidden layer and one output. Biases are left out of the sums, since an output bias can make
         up for theirs: the answer errs on the side of not told. Direct connections can make up for any neuron
         that turns over, ``relu(a) = a + relu(-a)``: a network with them is never told.
+    doubt : array of shape (live neurons, features + 1), optional
+        What rounding leaves uncertain of each weight from input to output, and, last, of biases. Lines and
+        sums that may be one, or zero, within it count as such.
 
     Examples
     --------
@@ -67,21 +70,38 @@ def identity(network: Network) -> Identity:
         return Identity(False, "with direct connections a neuron can turn over and they make up for it")
     neurons = neurons_of(network)
     lines = neurons.inputs
+    turned = _turned(network, neurons, doubt)
     for one in range(len(lines)):
         chords = np.minimum(
             np.linalg.norm(lines[one + 1 :] - lines[one], axis=1),
             np.linalg.norm(lines[one + 1 :] + lines[one], axis=1),
         )
-        if (chords <= ONE_LINE).any():
+        if (chords <= ONE_LINE + turned[one] + turned[one + 1 :]).any():
             return Identity(False, "two neurons lie on one line, so a linear part can move between lines")
     vectors = lines[:, :-1] * neurons.outputs[:, :1]
-    tolerance = ZERO_SUM * float(np.abs(vectors).sum())
-    if (np.linalg.norm(vectors, axis=1) <= tolerance).any():
+    tolerance = np.full(vectors.shape[1], ZERO_SUM * float(np.abs(vectors).sum()))
+    if doubt is not None:
+        tolerance += doubt[:, :-1].sum(axis=0)
+    if (np.abs(vectors) <= tolerance).all(axis=1).any():
         return Identity(False, "a neuron is too small to be told from none")
     return _subsets(vectors[_entangled(vectors, tolerance)], tolerance)
 
 
-def _entangled(vectors: NDArray[np.float64], tolerance: float) -> NDArray[np.bool_]:
+def _turned(network: Network, neurons: Neurons, doubt: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Say how far the direction of each neuron may be off, as a chord; of merged ones the largest."""
+    found = np.zeros(len(neurons.inputs))
+    if doubt is None:
+        return found
+    single = neurons_of(network, merge=False)
+    if len(single.sizes) != len(doubt):
+        return np.full(len(found), np.inf)  # A neuron's weights are too small for float64 to square.
+    off = np.linalg.norm(doubt, axis=1) / single.sizes
+    for place, direction in enumerate(neurons.inputs):
+        found[place] = off[np.linalg.norm(single.inputs - direction, axis=1) <= SAME_LINE].max(initial=0.0)
+    return found
+
+
+def _entangled(vectors: NDArray[np.float64], tolerance: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Leave out neurons that no set with sum zero can hold: those alone on some feature, again and again."""
     left = np.ones(len(vectors), dtype=np.bool_)
     while True:
@@ -92,7 +112,7 @@ def _entangled(vectors: NDArray[np.float64], tolerance: float) -> NDArray[np.boo
         left &= ~alone.any(axis=1)
 
 
-def _subsets(vectors: NDArray[np.float64], tolerance: float) -> Identity:
+def _subsets(vectors: NDArray[np.float64], tolerance: NDArray[np.float64]) -> Identity:
     """Look for a set that sums to zero, by meeting in the middle along one random direction."""
     told = Identity(True, "no two neurons lie on one line, and no set of them can turn over")
     if len(vectors) == 0:
@@ -103,7 +123,7 @@ def _subsets(vectors: NDArray[np.float64], tolerance: float) -> Identity:
     half = len(vectors) // 2
     one, two = _sums(vectors[:half] @ direction), _sums(vectors[half:] @ direction)
     order = np.argsort(two)
-    reach = tolerance * float(np.abs(direction).sum())
+    reach = float(np.abs(direction) @ tolerance)
     first = np.searchsorted(two[order], -one - reach)
     last = np.searchsorted(two[order], -one + reach, side="right")
     if int((last - first).sum()) > MOST_CANDIDATES:
@@ -113,7 +133,7 @@ def _subsets(vectors: NDArray[np.float64], tolerance: float) -> Identity:
             if left == 0 and right == 0:
                 continue
             chosen = np.concatenate([_members(int(left), half), _members(int(right), len(vectors) - half)])
-            if np.abs(vectors[chosen].sum(axis=0)).max() <= tolerance:
+            if (np.abs(vectors[chosen].sum(axis=0)) <= tolerance).all():
                 return Identity(
                     False, f"{int(chosen.sum())} neurons sum to zero and can all turn over at once"
                 )

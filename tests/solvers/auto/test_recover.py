@@ -13,6 +13,8 @@ import torch
 from dense import dense_network
 from problems import network_problem, normal
 
+from thresher import SparseMLPRegressor
+from thresher.experiments import certified_problems
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
@@ -178,3 +180,11 @@ def test_a_student_that_still_falls_fast_is_trained_to_the_end(
     search.problem = replace(search.problem, passes=2000.0)
     schedule = replace(search.schedule(1.0, 1.0, 10.0), passes=20.0)
     assert sum(1 for _ in search.trained(form, schedule, "wide", before=before)) == trained
+
+
+def test_a_student_with_too_many_neurons_for_its_sides_is_cut_to_the_width_asked_for() -> None:
+    """Few rows, repeated: three kinks explain them, and a network of two neurons was asked for."""
+    drawn = certified_problems.problem_of(rows=600, seed=1, number=14, outputs=1)
+    model = SparseMLPRegressor(4, 2, bias=False, max_iter=60, random_state=0).fit(drawn.X, drawn.target)
+    assert model.nonzeros_ <= 4
+    assert model.network_.hidden == (2,)

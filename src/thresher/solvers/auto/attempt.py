@@ -259,8 +259,10 @@ class Search:
         return Progress("candidate", self.passes, fit.value, fit.nonzeros, fit=fit, found=found)
 
     def _compromise(self, network: ReluForm) -> Generator[Progress, None, bool]:
-        """Train a ReLU network that holds too many weights while they fall to the budget."""
+        """Train a ReLU network that holds too many weights, or neurons, while they fall to the budget."""
         tuning, rate = self.tuning, self.tuning.compromise_rate * self.rate
+        if network.neurons > self.problem.hidden:
+            network = network.strongest(self.problem.hidden)
         objective, point = network.at(self.subset.part)
         schedule = AdamSchedule(
             min(self.left, max(1.0, tuning.compromise * self.problem.passes)),

@@ -1,0 +1,59 @@
+"""Which rows repeat others: a row that came before proves nothing new."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Rows whose entries differ by less than this share of their column's range count as one.
+SAME_ROW = 1e-6
+
+# Rows that are compared at a time.
+BLOCK = 4096
+
+
+def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
+    """Number the groups of rows that are the same up to a millionth of their columns' ranges.
+
+    Rows are sorted along one random direction, along which the same rows stand side by side, and compared
+    with their neighbours.
+
+    Parameters
+    ----------
+    rows : array of shape (n, width)
+
+    Examples
+    --------
+    >>> groups_of(np.array([[1.0, 2.0], [3.0, 1.0], [1.0, 2.0]])).tolist()
+    [0, 1, 0]
+    """
+    if rows.shape[1] == 0:
+        return np.zeros(len(rows), dtype=np.int64)
+    least = rows.min(axis=0)
+    width = rows.max(axis=0) - least
+    width[width == 0] = 1.0
+    direction = np.random.default_rng(0).uniform(0.5, 1.5, rows.shape[1])
+    order = np.argsort((rows - least) @ (direction / width), kind="stable")
+    new = np.zeros(len(rows), dtype=np.bool_)
+    for start in range(1, len(rows), BLOCK):
+        stop = min(start + BLOCK, len(rows))
+        apart = np.abs(rows[order[start:stop]] - rows[order[start - 1 : stop - 1]])
+        new[start:stop] = (apart > SAME_ROW * width).any(axis=1)
+    groups = np.empty(len(rows), dtype=np.int64)
+    groups[order] = np.cumsum(new)
+    # Numbered in the order in which they come, which no direction decides.
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[which].astype(np.int64)
+
+
+def new_rows(rows: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Give the places of rows that are neither among the known ones nor repeat one before.
+
+    Examples
+    --------
+    >>> new_rows(np.array([[1.0], [2.0], [2.0]]), np.array([[1.0], [5.0]])).tolist()
+    [1]
+    """
+    groups = groups_of(np.vstack([known, rows]))
+    _, first = np.unique(groups, return_index=True)
+    return np.sort(first[first >= len(known)]) - len(known)

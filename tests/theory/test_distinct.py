@@ -1,0 +1,64 @@
+"""Rows that repeat others count once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from thresher.data.assumed import assumed
+from thresher.experiments.spoiled import network
+from thresher.theory.certificate import certify
+from thresher.theory.distinct import groups_of, new_rows
+from thresher.theory.forms import network_of
+
+
+@pytest.mark.parametrize("copies", [1, 5, 40])
+@pytest.mark.parametrize("jitter", [0.0, 1e-9])
+def test_rows_that_repeat_prove_nothing_new(copies: int, jitter: float) -> None:
+    """Eight rows are too few for six weights, however often they are repeated."""
+    rng = np.random.default_rng(5)
+    X, truth = rng.standard_normal((8, 3)), network(rng.standard_normal((3, 2)), np.ones(2))
+    y = truth.predict(X)
+    X, y = np.tile(X, (copies, 1)), np.tile(y, copies)
+    X = X + jitter * rng.standard_normal(X.shape)
+    found = certify(truth, X, truth.predict(X) if jitter else y)
+    assert found["rows"].status == "fails"
+    assert found["rows"].number == pytest.approx(8 / 6)
+    assert not [name for name, status in found.levels.items() if "dictionary" in name and status == "holds"]
+
+
+def test_repeated_rows_leave_a_certificate_as_it_was() -> None:
+    drawn = assumed(200, 6, 3, 2, seed=1)
+    once = certify(network_of(drawn), drawn.X, drawn.y)
+    again = certify(network_of(drawn), np.repeat(drawn.X, 3, axis=0), np.repeat(drawn.y, 3))
+    assert once.levels == again.levels
+    assert once["rows"].number == again["rows"].number
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_groups_are_those_of_equal_rows(offset: float) -> None:
+    rng = np.random.default_rng(0)
+    different = np.round(rng.standard_normal((50, 3)), 2) + offset
+    which = rng.permutation(np.repeat(np.arange(50), 4))
+    groups = groups_of(different[which])
+    assert groups.max() + 1 == 50
+    assert len(set(zip(which.tolist(), groups.tolist(), strict=True))) == 50
+    order = rng.permutation(200)
+    again = groups_of(different[which][order])
+    assert (again[:, None] == again).tolist() == (groups[order][:, None] == groups[order]).tolist()
+
+
+def test_new_rows_are_neither_known_nor_repeated() -> None:
+    rng = np.random.default_rng(1)
+    known, fresh = rng.standard_normal((20, 4)), rng.standard_normal((6, 4))
+    given = np.vstack([known[3:7], fresh, fresh[:2], known[:1]])
+    assert new_rows(given, known).tolist() == [4, 5, 6, 7, 8, 9]
+
+
+def test_held_out_rows_that_were_given_before_prove_nothing() -> None:
+    drawn = assumed(200, 6, 3, 2, seed=2)
+    made = network_of(drawn)
+    found = certify(made, drawn.X[:150], drawn.y[:150], held_out=(drawn.X, drawn.y))
+    assert "All 50 held-out rows agree" in found["held out"].sentence
+    found = certify(made, drawn.X, drawn.y, held_out=(drawn.X[:150], drawn.y[:150]))
+    assert found["held out"].status == "unknown"
