@@ -437,6 +437,37 @@ def test_what_is_handed_out_after_divergence_is_the_best_whose_loss_is_known() -
     assert solution.loss == pytest.approx(objective.value(Point(solution.w)))
 
 
+# Outputs that say little.
+
+
+@pytest.mark.parametrize("batch", [None, 20])
+@pytest.mark.parametrize("budget", [1, 14, 45])
+def test_outputs_that_are_all_zero_need_no_weights(batch: int | None, budget: int) -> None:
+    objective = objective_of()
+    objective = replace(objective, data=Data(objective.data.X, torch.zeros(ROWS, OUTPUTS).double()))
+    solution = run(ChainIHT(batch), objective, budget, max_iter=9, keep="last")
+    assert solution.status.name == "fitted"
+    assert solution.w.nonzeros == 0
+    assert solution.loss == 0
+
+
+@pytest.mark.parametrize("batch", [None, 20])
+@pytest.mark.parametrize("factors", [(1, 1, 1), (1, -2, 0), (0, 0, 1)], ids=str)
+def test_outputs_that_are_multiples_of_one_another_are_learned_too(
+    factors: tuple[float, ...], batch: int | None
+) -> None:
+    objective = objective_of()
+    y = objective.data.targets[:, :1] * torch.tensor(factors).double()
+    objective = replace(objective, data=Data(objective.data.X, y, dtype=torch.float64))
+    nothing = objective.value(Point(SparseVector.zeros(objective.size, torch.float64)))
+    solution = run(ChainIHT(batch, step_size=0.1), objective, 20, max_iter=60, keep="last")
+    assert solution.status.name == "max_iter"
+    assert solution.w.nonzeros <= 20
+    assert solution.loss < 0.9 * nothing
+    output = objective.run(Point(solution.w)).forward(objective.data.batch(slice(0, ROWS)).X).output
+    assert bool(torch.isfinite(output).all())
+
+
 # What it cannot work on.
 
 

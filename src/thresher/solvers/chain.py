@@ -224,7 +224,10 @@ class _Run:
         hidden.mul_(gates)
         # What is lent is not in the output, and so not in the residual.
         slope = objective.slope(outer.forward(hidden), batch)
-        (amount,) = objective.data.ranks.sum(batch.share.sum())
+        amount, missed = objective.data.ranks.sum(batch.share.sum(), slope.abs().sum())
+        if not bool(missed):
+            # The authors fit no labels that are all zero: what is lent would stay, and explain nothing.
+            return w
         slope.div_(amount.clamp(min=1e-30))
         held = order.of(w)
         contest = Contest(held, self.sketch, self.budget)
