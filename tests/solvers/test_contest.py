@@ -113,3 +113,19 @@ def test_long_blocks_in_pieces_leave_the_same(
     assert torch.equal(whole.indices, pieces.indices)
     assert torch.equal(whole.values, pieces.values)
     torch.testing.assert_close(table, other)
+
+
+def test_a_block_without_a_step_takes_part_with_what_it_holds() -> None:
+    held = SparseVector(torch.tensor([7]), torch.ones(1).double(), 12)
+    sketch = exact(12)
+    sketch.add(held.indices, 3 * torch.ones(1))
+    contest = Contest(held, sketch, 2)
+    # An earlier block is ahead until the steps of the next one are counted.
+    values, steps = torch.zeros(2, 6).double(), torch.zeros(2, 6).double()
+    values[0, :2], steps[0, :2], values[1, 1] = 5.0, 4.0, 1.0
+    contest.neurons(0, values, steps, 4)
+    assert contest.held().indices.tolist() == [0, 1]
+    sketch.add(held.indices, torch.ones(1))
+    sketch.add(held.indices, torch.ones(1))
+    contest.neurons(0, values, torch.zeros(2, 6).double(), 4)
+    assert contest.held().indices.tolist() == [0, 7]

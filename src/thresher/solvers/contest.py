@@ -111,16 +111,20 @@ class Contest:
             How many places of each are of what it reads.
         """
         count, each = values.shape
+        parts = slice(0, reads), slice(reads, each)
+        # A block that holds nothing and takes no step, as that of a neuron that is never on, changes nothing.
+        stirs = [((values[:, part] != 0) | (steps[:, part] != 0)).any(1).tolist() for part in parts]
         together = max(1, PIECE // each)
         for start in range(0, count, together):
             rows, at = slice(start, start + together), first + start * each
             places = torch.arange(at, at + values[rows].numel())
             hashed = self.sketch.hashed(places) if each <= PIECE else None
             for row, (value, step) in enumerate(zip(values[rows], steps[rows], strict=True)):
-                for part in (slice(0, reads), slice(reads, each)):
-                    here = slice(row * each + part.start, row * each + part.stop)
-                    among = None if hashed is None else hashed.at(here)
-                    self.block(at + here.start, value[part], step[part], among)
+                for part, stirred in zip(parts, stirs, strict=True):
+                    if stirred[start + row]:
+                        here = slice(row * each + part.start, row * each + part.stop)
+                        among = None if hashed is None else hashed.at(here)
+                        self.block(at + here.start, value[part], step[part], among)
 
     def block(self, first: int, values: Tensor, steps: Tensor, hashed: Hashed | None = None) -> None:
         """Let a block compete: its first place, what is stored, what the sketch receives, hashed places."""
