@@ -29,10 +29,6 @@ class Hashed(NamedTuple):
     cells: Tensor  # (rows, positions)
     signs: Tensor  # (rows, positions)
 
-    def at(self, chosen: slice | Tensor) -> Hashed:
-        """Give some of the positions."""
-        return Hashed(self.cells[:, chosen], self.signs[:, chosen])
-
 
 class CountSketch:
     """Counters that estimate any entry of a long vector.
@@ -83,24 +79,18 @@ class CountSketch:
 
     def add(self, indices: Tensor, values: Tensor) -> None:
         """Add values at some positions."""
-        self.add_at(self.hashed(indices), values)
-
-    def add_at(self, hashed: Hashed, values: Tensor) -> None:
-        """Add values at positions that are hashed already."""
-        signed = hashed.signs * values.to(self.table.dtype)
-        self.table.view(-1).index_add_(0, hashed.cells.reshape(-1), signed.view(-1))
+        cells, signs = self.hashed(indices)
+        signed = signs * values.to(self.table.dtype)
+        self.table.view(-1).index_add_(0, cells.view(-1), signed.view(-1))
 
     def estimate(self, indices: Tensor) -> Tensor:
         """Estimate the sums at some positions: the median over the rows, between the middle two if even."""
-        return self.estimate_at(self.hashed(indices))
-
-    def estimate_at(self, hashed: Hashed) -> Tensor:
-        """Estimate the sums at positions that are hashed already."""
-        ordered = (self.table.view(-1)[hashed.cells] * hashed.signs).sort(0).values
+        cells, signs = self.hashed(indices)
+        ordered = (self.table.view(-1)[cells] * signs).sort(0).values
         return (ordered[(self.rows - 1) // 2] + ordered[self.rows // 2]) / 2
 
     def hashed(self, indices: Tensor) -> Hashed:
-        """Hash some positions, once for all that is done with them."""
+        """Hash some positions: where they are in the table, and their signs."""
         found = [self._hash(indices, row) for row in range(self.rows)]
         cells = torch.stack([place + row * self.width for row, (place, _) in enumerate(found)])
         return Hashed(cells, torch.stack([sign for _, sign in found]))

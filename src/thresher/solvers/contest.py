@@ -3,19 +3,27 @@
 The paper's method for several outputs ranks no weight against all others. Its blocks come neuron by neuron:
 the weights that a neuron reads inputs by, then those that outputs read it by. After each block the weights
 held and those of the block compete for the places, by what a count sketch estimates at that moment.
+
+That makes thousands of small decisions for a step, each of which waits for the one before: they are taken by
+the processor, in NumPy, wherever the blocks were computed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from thresher.linear.budget import largest
-from thresher.linear.sketch import CountSketch, Hashed
+from thresher.device import from_host, to_host
+from thresher.linear.sketch import CountSketch
 from thresher.linear.vector import SparseVector
 from thresher.objective.layout import Layout
+
+Array = NDArray[Any]
 
 # Places that are hashed at once, which takes some hundred bytes for each.
 PIECE = 2**16
@@ -86,15 +94,17 @@ class Contest:
     w : SparseVector
         What is held before, by ascending numbers.
     sketch : CountSketch
-        What ranks them. It receives every step.
+        What ranks them. It receives every step, and has them once the contest is over.
     budget : int
         How many places there are.
     """
 
     def __init__(self, w: SparseVector, sketch: CountSketch, budget: int) -> None:
-        self.places, self.values, self.size = w.indices, w.values, w.size
-        self.sketch, self.budget = sketch, budget
-        self.hashed = sketch.hashed(w.indices)
+        self.sketch, self.budget, self.size = sketch, budget, w.size
+        # On the host this is the memory of the sketch.
+        self.counters = to_host(sketch.table).reshape(-1)
+        self.places, self.values = to_host(w.indices), to_host(w.values)
+        self.hashed = self._hash(self.places)
 
     def neurons(self, first: int, values: Tensor, steps: Tensor, reads: int) -> None:
         """Let neurons compete one after the other: the block of what each reads, then that of its outputs.
@@ -110,57 +120,101 @@ class Contest:
         reads : int
             How many places of each are of what it reads.
         """
-        count, each = values.shape
+        (count, each), stored, taken = values.shape, to_host(values), to_host(steps)
         parts = slice(0, reads), slice(reads, each)
         # A block that holds nothing and takes no step, as that of a neuron that is never on, changes nothing.
-        stirs = [((values[:, part] != 0) | (steps[:, part] != 0)).any(1).tolist() for part in parts]
+        stirs = [((stored[:, part] != 0) | (taken[:, part] != 0)).any(1) for part in parts]
         together = max(1, PIECE // each)
         for start in range(0, count, together):
-            rows, at = slice(start, start + together), first + start * each
-            places = torch.arange(at, at + values[rows].numel())
-            hashed = self.sketch.hashed(places) if each <= PIECE else None
-            for row, (value, step) in enumerate(zip(values[rows], steps[rows], strict=True)):
+            rows, at = range(start, min(start + together, count)), first + start * each
+            hashed = self._hash(np.arange(at, at + len(rows) * each)) if each <= PIECE else None
+            for row in rows:
                 for part, stirred in zip(parts, stirs, strict=True):
-                    if stirred[start + row]:
-                        here = slice(row * each + part.start, row * each + part.stop)
+                    if stirred[row]:
+                        begin = (row - start) * each + part.start
+                        here = slice(begin, begin + part.stop - part.start)
                         among = None if hashed is None else hashed.at(here)
-                        self.block(at + here.start, value[part], step[part], among)
+                        self._meet(at + begin, stored[row, part], taken[row, part], among)
 
-    def block(self, first: int, values: Tensor, steps: Tensor, hashed: Hashed | None = None) -> None:
-        """Let a block compete: its first place, what is stored, what the sketch receives, hashed places."""
-        new, places = self._entering(first, values, steps, hashed)
-        # What was held of the block gives way to what comes.
-        ends = torch.tensor([first, first + values.numel()])
-        low, high = torch.searchsorted(self.places, ends).tolist()
-        self.places = torch.cat([self.places[:low], new + first, self.places[high:]])
-        self.values = torch.cat([self.values[:low], values[new], self.values[high:]])
-        parts = self.hashed.at(slice(0, low)), places, self.hashed.at(slice(high, None))
-        self.hashed = Hashed(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
-        if self.places.numel() > self.budget:
-            kept = largest(self.sketch.estimate_at(self.hashed).abs(), self.budget)
-            self.places, self.values, self.hashed = self.places[kept], self.values[kept], self.hashed.at(kept)
-
-    def _entering(
-        self, first: int, values: Tensor, steps: Tensor, hashed: Hashed | None
-    ) -> tuple[Tensor, Hashed]:
-        """Give the sketch the steps, and say which places of a block may win: of a long one the best few."""
-        count = values.numel()
-        if hashed is None and count <= PIECE:
-            hashed = self.sketch.hashed(torch.arange(first, first + count))
-        if hashed is not None:
-            self.sketch.add_at(hashed, steps)
-            new = values.nonzero().flatten()
-            return new, hashed.at(new)
-        pieces = [slice(start, min(start + PIECE, count)) for start in range(0, count, PIECE)]
-        for piece in pieces:
-            self.sketch.add(torch.arange(first + piece.start, first + piece.stop), steps[piece])
-        best = []
-        for piece in pieces:
-            new = values[piece].nonzero().flatten() + piece.start
-            best.append(new[largest(self.sketch.estimate(new + first).abs(), self.budget)])
-        new = torch.cat(best)
-        return new, self.sketch.hashed(new + first)
+    def block(self, first: int, values: Tensor, steps: Tensor) -> None:
+        """Let one block compete: its first place, what is stored if it wins, what the sketch receives."""
+        self._meet(first, to_host(values), to_host(steps), None)
 
     def held(self) -> SparseVector:
-        """Give what is held now."""
-        return SparseVector(self.places, self.values, self.size)
+        """End the contest, and give what is held."""
+        self.sketch.table.copy_(from_host(self.counters).view(self.sketch.table.shape))
+        return SparseVector(from_host(self.places), from_host(self.values), self.size)
+
+    def _meet(self, first: int, values: Array, steps: Array, hashed: _Hashed | None) -> None:
+        # What overflows is found by whoever looks at the weights and the sketch.
+        with np.errstate(over="ignore", invalid="ignore"):
+            new, hashed = self._entering(first, values, steps, hashed)
+            low, high = np.searchsorted(self.places, (first, first + len(values)))
+            # What was held of the block gives way to what comes.
+            places = np.concatenate([self.places[:low], new + first, self.places[high:]])
+            values = np.concatenate([self.values[:low], values[new], self.values[high:]])
+            hashed = self.hashed.around(low, hashed, high)
+            if len(places) > self.budget:
+                kept = _largest(self._estimates(hashed), self.budget)
+                places, values, hashed = places[kept], values[kept], hashed.at(kept)
+        self.places, self.values, self.hashed = places, values, hashed
+
+    def _entering(
+        self, first: int, values: Array, steps: Array, hashed: _Hashed | None
+    ) -> tuple[Array, _Hashed]:
+        """Give the sketch the steps, and say which places of a block may win: of a long one the best few."""
+        pieces = [slice(start, start + PIECE) for start in range(0, len(values), PIECE)]
+        places = np.arange(first, first + len(values))
+        if hashed is None and len(pieces) == 1:
+            hashed = self._hash(places)
+        if hashed is not None:
+            self._add(hashed, steps)
+            new = np.flatnonzero(values)
+            return new, hashed.at(new)
+        for piece in pieces:
+            self._add(self._hash(places[piece]), steps[piece])
+        best = []
+        for piece in pieces:
+            new = np.flatnonzero(values[piece]) + piece.start
+            best.append(new[_largest(self._estimates(self._hash(places[new])), self.budget)])
+        new = np.concatenate(best)
+        return new, self._hash(places[new])
+
+    def _hash(self, places: Array) -> _Hashed:
+        return _Hashed(*map(to_host, self.sketch.hashed(from_host(places))))
+
+    def _add(self, hashed: _Hashed, steps: Array) -> None:
+        np.add.at(self.counters, hashed.cells, hashed.signs * steps.astype(self.counters.dtype, copy=False))
+
+    def _estimates(self, hashed: _Hashed) -> Array:
+        """Estimate sums without their signs: of four rows, two pairs tell the two in the middle."""
+        one, two, three, four = self.counters[hashed.cells] * hashed.signs
+        low = np.maximum(np.minimum(one, two), np.minimum(three, four))
+        high = np.minimum(np.maximum(one, two), np.maximum(three, four))
+        return np.abs((low + high) / 2)
+
+
+class _Hashed(NamedTuple):
+    """Where some places are among the counters, and their signs there."""
+
+    cells: Array  # (4, places)
+    signs: Array  # (4, places)
+
+    def at(self, chosen: slice | Array) -> _Hashed:
+        """Give some of the places."""
+        return _Hashed(self.cells[:, chosen], self.signs[:, chosen])
+
+    def around(self, low: int, middle: _Hashed, high: int) -> _Hashed:
+        """Put others in the place of those from `low` to `high`."""
+        both = zip(self, middle, strict=True)
+        return _Hashed(*(np.concatenate([own[:, :low], new, own[:, high:]], 1) for own, new in both))
+
+
+def _largest(magnitude: Array, budget: int) -> Array:
+    """Give the ascending positions of the `budget` largest entries, ties by position."""
+    if len(magnitude) <= budget:
+        return np.arange(len(magnitude))
+    threshold = np.partition(magnitude, -budget)[-budget]
+    kept = magnitude > threshold
+    kept[np.flatnonzero(magnitude == threshold)[: budget - np.count_nonzero(kept)]] = True
+    return np.flatnonzero(kept)
