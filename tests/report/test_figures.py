@@ -55,7 +55,13 @@ OUTCOMES = {
         ),
     ],
     "sketch-draws": [
-        done("sketch-draws", {"step_size": step, "draw": draw, "steps": 15, "outputs": 10}, seed, psnr=psnr)
+        done(
+            "sketch-draws",
+            {"step_size": step, "draw": draw, "steps": 15, "outputs": 10},
+            seed,
+            psnr=psnr,
+            zero=20.0,
+        )
         for step, seed, draw, psnr in [
             (2.0, 0, 0, 25.0),
             (2.0, 0, 1, -300.0),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from thresher.experiments import Outcome
-from thresher.experiments.sketch_draws import PAPER, psnrs
-from thresher.report.figures import BLUE, GREEN, GREY, ORANGE, new_figure, styled
+from thresher.experiments.sketch_draws import PAPER, drawn_often, of_many, psnrs
+from thresher.report.figures import COLOURS, GREY, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,25 +18,27 @@ LEAST = 0.0
 
 @styled
 def sketch_draws(outcomes: Sequence[Outcome]) -> Figure:
-    """Draw a falling staircase for each planted network, and what the paper reports."""
+    """Draw falling staircases of networks of many draws and of many networks, and what the paper reports."""
     steps = list(dict.fromkeys(outcome.cell["step_size"] for outcome in outcomes))
     figure, panels = new_figure(max(6.8, 5.6 * len(steps)), 4.8, len(steps))
     most = 1.05 * max(PAPER, *psnrs(outcomes))
     for axes, step in zip(panels, steps, strict=True):
         chosen = [outcome for outcome in outcomes if outcome.cell["step_size"] == step]
-        seeds = sorted({outcome.cell.seed for outcome in chosen})
-        for number, seed in enumerate(seeds):
-            found = [max(value, LEAST) for value in psnrs([o for o in chosen if o.cell.seed == seed])]
+        lines = {f"network {seed}, {len(of)} draws": of for seed, of in drawn_often(chosen).items()}
+        if many := of_many(chosen):
+            lines[f"{len(many)} networks, one draw each"] = many
+        for number, (label, of) in enumerate(lines.items()):
+            found = [max(value, LEAST) for value in psnrs(of)]
             shares = [1 - place / len(found) for place in range(len(found) + 1)]
             # From the left edge, where all draws are, down to none beyond the best.
             axes.step(
                 [LEAST, *found, found[-1]],
                 [1.0, *shares],
                 where="pre",
-                color=(BLUE, GREEN, ORANGE)[number % 3],
-                ls=("-", "--", "-.")[number % 3],
+                color=COLOURS[number % len(COLOURS)],
+                ls=("-", "--", "-.", (0, (1, 1)))[number % 4],
                 lw=1.8,
-                label=f"network {seed}, {len(found)} draws",
+                label=label,
             )
         axes.axvline(PAPER, color=GREY, ls=":", lw=1.5, label=f"the paper reports {PAPER:g} dB")
         axes.set(
@@ -53,7 +55,7 @@ def sketch_draws(outcomes: Sequence[Outcome]) -> Figure:
         handles,
         labels,
         loc="outside upper center",
-        ncols=4 if len(steps) > 1 else 2,
+        ncols=3 if len(steps) > 1 else 2,
         title=f"One draw of the sketch after another: {cell['steps']} steps, n = {cell['n']:,}, "
         f"(m, s) = ({cell['hidden']}, {cell['budget']}), {cell['outputs']} outputs",
     )
