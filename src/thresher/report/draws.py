@@ -42,7 +42,7 @@ def sketch_draws(outcomes: Sequence[Outcome]) -> Figure:
             )
         axes.axvline(PAPER, color=GREY, ls=":", lw=1.5, label=f"the paper reports {PAPER:g} dB")
         axes.set(
-            xlabel="PSNR (dB); what overshot is at 0",
+            xlabel="PSNR (dB), 0 for all below",
             title=f"steps of {step:g}",
             ylim=(0, 1.03),
             xlim=(LEAST, most),
