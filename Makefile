@@ -55,6 +55,7 @@ results: $(INSTALLED)
 	$(RUN) figure-2 --parts left --m 10,50 $(SAMPLE)
 	$(RUN) figure-2 --parts right --m 5,20 $(SAMPLE)
 	$(RUN) runtimes --out results
+	$(RUN) sketch-draws --out results
 	$(RUN) all --quick --out results/quick
 	$(RUN) phase-diagram --out results
 	$(RUN) theorem --out results/theory

@@ -589,6 +589,20 @@ def test_steps_of_the_paper_that_are_too_large_end_in_a_word() -> None:
     assert_sound(model, 8)
 
 
+@pytest.mark.parametrize("hidden", [4, (4, 3)], ids=str)
+@pytest.mark.parametrize("factors", [(0, 0), (1, 1), (1, -2), (0, 3)], ids=str)
+def test_the_paper_fits_outputs_that_are_zero_or_multiples_of_one_another(
+    factors: tuple[float, ...], hidden: Any
+) -> None:
+    targets = 0.1 * Y[:, :1] * np.array(factors)
+    model = SparseMLPRegressor(30, hidden, solver="paper", max_iter=20, random_state=0).fit(X, targets)
+    assert_sound(model, 30)
+    assert model.status_.name == ("fitted" if not any(factors) else "max_iter")
+    assert model.predict(X).shape == targets.shape
+    assert np.isfinite(model.predict(X)).all()
+    assert any(factors) or not model.predict(X).any()
+
+
 def test_a_squared_error_of_many_classes_is_refused() -> None:
     with pytest.raises(ParameterError, match="loss='squared'"):
         classifier(LABELS, loss="squared")

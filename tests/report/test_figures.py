@@ -54,6 +54,21 @@ OUTCOMES = {
             step_seconds=0.5,
         ),
     ],
+    "sketch-draws": [
+        done(
+            "sketch-draws",
+            {"step_size": step, "draw": draw, "steps": 15, "outputs": 10},
+            seed,
+            psnr=psnr,
+            zero=20.0,
+        )
+        for step, seed, draw, psnr in [
+            (2.0, 0, 0, 25.0),
+            (2.0, 0, 1, -300.0),
+            (2.0, 1, 0, 60.0),
+            (0.5, 0, 0, 30.0),
+        ]
+    ],
     "recovery": grid({("paper", 1, 1): 160.0, ("paper", 1, 2): 10.0, ("auto", 1, 1): 150.0}),
 }
 

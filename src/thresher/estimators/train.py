@@ -262,7 +262,7 @@ def solver_of(settings: Settings, outputs: int) -> Solver:
         if len(settings.hidden) > 1:
             return Layerwise(settings.max_iter, batch, settings.update_gates_every, settings.seed)
         if outputs > 1:
-            return ChainIHT(batch, settings.seed)
+            return ChainIHT(batch, settings.seed, update_gates_every=settings.update_gates_every)
         return paper_iht(settings.update_gates_every, batch, settings.seed)
     return settings.solver  # type: ignore[return-value]
 

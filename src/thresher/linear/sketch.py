@@ -12,6 +12,7 @@ Reference: Charikar, Chen and Farach-Colton, Finding frequent items in data stre
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +21,13 @@ from thresher.errors import ParameterError
 
 ROWS = 4
 MASK = 2**63 - 1
+
+
+class Hashed(NamedTuple):
+    """Where some positions are in the table, read row by row as one line, and their signs there."""
+
+    cells: Tensor  # (rows, positions)
+    signs: Tensor  # (rows, positions)
 
 
 class CountSketch:
@@ -61,7 +69,7 @@ class CountSketch:
     @classmethod
     def for_budget(cls, budget: int, size: int, seed: int = 0) -> CountSketch:
         """Make the paper's sketch: ``4 s log(n / s)`` counters, but at least s in each of the four rows."""
-        width = math.ceil(budget * max(1.0, math.log(size / budget)))
+        width = math.floor(budget * max(1.0, math.log(size / budget)))
         return cls(size, width, ROWS, seed)
 
     @property
@@ -71,18 +79,21 @@ class CountSketch:
 
     def add(self, indices: Tensor, values: Tensor) -> None:
         """Add values at some positions."""
-        for row in range(self.rows):
-            place, sign = self._hash(indices, row)
-            self.table[row].index_add_(0, place, values.to(self.table.dtype) * sign)
+        cells, signs = self.hashed(indices)
+        signed = signs * values.to(self.table.dtype)
+        self.table.view(-1).index_add_(0, cells.view(-1), signed.view(-1))
 
     def estimate(self, indices: Tensor) -> Tensor:
         """Estimate the sums at some positions: the median over the rows, between the middle two if even."""
-        read = []
-        for row in range(self.rows):
-            place, sign = self._hash(indices, row)
-            read.append(self.table[row][place] * sign)
-        ordered = torch.stack(read).sort(0).values
+        cells, signs = self.hashed(indices)
+        ordered = (self.table.view(-1)[cells] * signs).sort(0).values
         return (ordered[(self.rows - 1) // 2] + ordered[self.rows // 2]) / 2
+
+    def hashed(self, indices: Tensor) -> Hashed:
+        """Hash some positions: where they are in the table, and their signs."""
+        found = [self._hash(indices, row) for row in range(self.rows)]
+        cells = torch.stack([place + row * self.width for row, (place, _) in enumerate(found)])
+        return Hashed(cells, torch.stack([sign for _, sign in found]))
 
     def _hash(self, indices: Tensor, row: int) -> tuple[Tensor, Tensor]:
         """Mix the bits of the positions; the low bits choose the counter and the top bit the sign."""

@@ -99,7 +99,7 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
 
     Figures of the paper have two for each half: heatmaps, and curves against the budget.
     """
-    from thresher.report import budgets, curves, grid, phase
+    from thresher.report import budgets, curves, draws, grid, phase
 
     of_one = {
         "table-1": curves.psnr_against_k,
@@ -108,6 +108,7 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
         "recovery": grid.recovery,
         "runtimes": budgets.runtimes,
         "phase-diagram": phase.phase_diagram,
+        "sketch-draws": draws.sketch_draws,
     }
     if not outcomes:
         return {}

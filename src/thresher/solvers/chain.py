@@ -1,14 +1,17 @@
 """The paper's method for several outputs: thresholded steps on both layers, ranked by a count sketch.
 
-With ``y = relu(X W) V`` and steps of fixed size eta (appendix A, "Vector-output MLPs", "Count sketching")::
+The output is ``sum_i D_i X w_i v_i'``: neuron i reads inputs by the column w_i of W, and outputs read it by
+the row v_i of V (appendix A, "Vector-output MLPs", "Count sketching"). With steps of a fixed size eta::
 
-    w   = w + lent                  small random weights for neurons that have none on one side
-    g   = gradient of the mean loss with respect to (W, V), by the chain rule, a block of neurons at a time
-    S  += lent - eta g              the sketch S keeps a noisy estimate of the whole iterate
-    w   = (w - eta g) on the s places with the largest estimates in S, and 0 elsewhere
+    D_i = diag(X h_i > 0)             h_i random at first, then w_i
+    R   = slope of the mean loss      at the output of the weights that are held
+    g_i = X' D_i R v_i,  R' D_i X w_i by the chain rule, w_i and v_i held or lent
+    S  += -eta g_i                    the sketch S adds up the steps of every place
+    w   = (w_i, v_i) - eta g_i        on the s places that S estimates largest, of those held and this block
 
 A neuron without weights on one side passes nothing on, so that nothing could ever be learned about the other:
-hence the lending, at the first batch of every pass (at the first step, in full batch).
+where a block has no positive entry, small random weights are lent in its place, at the first batch of every
+pass (at the first step, in full batch). They enter the chain rule, and what is stored where they win.
 """
 
 from __future__ import annotations
@@ -24,23 +27,24 @@ from torch import Tensor
 
 from thresher.device import from_host, to_host
 from thresher.errors import ParameterError
-from thresher.linear.budget import StreamingTop
 from thresher.linear.sketch import CountSketch
 from thresher.linear.vector import SparseVector
-from thresher.objective.block import Block, threshold_backward
+from thresher.objective.block import Fed
 from thresher.objective.data import Batch
+from thresher.objective.gates import DenseRandom
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
-from thresher.objective.running import Point, Running
-from thresher.objective.sparse import places_among
+from thresher.objective.running import Point
+from thresher.objective.sparse import add_outer, affine
+from thresher.solvers.contest import ByNeuron, Contest
 from thresher.solvers.journal import State
 from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start
 from thresher.solvers.status import DIVERGED, Status
 
 # The authors' step sizes: for cross-entropy, and for a squared error with large and small budgets.
 CROSS_ENTROPY, SQUARED, SQUARED_SMALL = 0.001, 0.005, 2.0
-# Estimates that are read off the sketch at once.
-BLOCK = 2**18
+# Numbers for each place of a group of neurons: weights, generators, derivatives, steps, room for products.
+NUMBERS = 8
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,20 @@ class ChainIHT:
     batch_size : int, optional
         Rows of a step; all by default.
     seed : int
-        Seed of the order of rows and of the sketch.
+        Seed of the first gates, of the order of rows and of the sketch.
     step_size : float, optional
         The size of all steps; by default the authors'.
+    update_gates_every : int
+        After how many steps the gates follow the weights, once the first pass is over (the paper's k).
+    sketch_seed : int, optional
+        Seed of the sketch alone; by default the other.
     """
 
     batch_size: int | None = None
     seed: int = 0
     step_size: float | None = None
+    update_gates_every: int = 1
+    sketch_seed: int | None = None
 
     needs: ClassVar[Needs] = Needs(kind="relu", hidden_layers=1, options=OPTIONS - {"early_stopping"})
 
@@ -71,10 +81,24 @@ class ChainIHT:
         _refuse(objective.layout)
         dtype = objective.data.dtype
         w = SparseVector.zeros(objective.size, dtype) if start is None else start.w.to(dtype)
-        sketch = CountSketch.for_budget(budget, objective.size, self.seed)
-        sketch.add(w.indices, w.values)
-        size = authors_step(objective, budget) if self.step_size is None else self.step_size
-        carry = _Run(objective, budget, sketch, size, self.batch_size or objective.data.rows, self.seed)
+        order, layout = ByNeuron(objective.layout), objective.layout
+        seed = self.seed if self.sketch_seed is None else self.sketch_seed
+        sketch = CountSketch.for_budget(budget, objective.size, seed)
+        held = order.of(w)
+        sketch.add(held.indices, held.values)
+        carry = _Run(
+            objective,
+            order,
+            DenseRandom(layout.shapes[0][1], layout.widths[1], self.seed),
+            budget,
+            sketch,
+            authors_step(objective, budget) if self.step_size is None else self.step_size,
+            self.batch_size or objective.data.rows,
+            self.update_gates_every,
+            self.seed,
+            # A network to start from has gates of its own.
+            gates=w if w.nonzeros else None,
+        )
         return Iterate(w, math.inf, 0.0, carry=carry)
 
     def step(self, iterate: Iterate) -> Iterate:
@@ -87,7 +111,7 @@ class ChainIHT:
         found = Iterate(w, loss, passes, record={"step_size": run.size})
         # Between passes the loss is not known: any known one is better.
         better = run.best is None or math.isnan(run.best.loss) or loss < run.best.loss
-        return replace(found, carry=replace(run, step=run.step + 1, best=found if better else run.best))
+        return replace(found, carry=replace(run.advanced(w), best=found if better else run.best))
 
     def stop(self, iterate: Iterate) -> Status | None:
         """Go on until the passes are spent."""
@@ -98,17 +122,24 @@ class ChainIHT:
         return iterate
 
     def save(self, iterate: Iterate) -> State:
-        """Give the weights, the sketch, the steps and the best iterate so far."""
+        """Give the weights, those that the gates follow, the sketch, the steps and the best iterate."""
         run: _Run = iterate.carry
         best = None if run.best is None else [run.best.w, run.best.loss, run.best.passes]
-        return {"w": iterate.w, "table": run.sketch.table, "step": run.step, "best": best}
+        return {
+            "w": iterate.w,
+            "gates": run.gates,
+            "table": run.sketch.table,
+            "step": run.step,
+            "best": best,
+        }
 
     def load(self, first: Iterate, state: State) -> Iterate:
-        """Put the sketch, the steps and the best iterate back."""
+        """Put the gates, the sketch, the steps and the best iterate back."""
         run: _Run = first.carry
         run.sketch.table.copy_(state["table"])
         best = None if state["best"] is None else Iterate(*state["best"])
-        return replace(first, w=state["w"], carry=replace(run, step=state["step"], best=best))
+        run = replace(run, gates=state["gates"], step=state["step"], best=best)
+        return replace(first, w=state["w"], carry=run)
 
 
 def authors_step(objective: Relu, budget: int) -> float:
@@ -130,21 +161,31 @@ def _refuse(layout: Layout) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """What stays the same from step to step, the steps taken, and the sketch, which every step adds to."""
+    """What stays the same from step to step, what gates follow, and the sketch, which all steps add to."""
 
     objective: Relu
+    order: ByNeuron
+    generators: DenseRandom
     budget: int
     sketch: CountSketch
     size: float
     batch_size: int
+    update_gates_every: int
     seed: int
     step: int = 0
+    # The weights that the gates follow, if they do.
+    gates: SparseVector | None = None
     best: Iterate | None = None
+
+    @property
+    def steps_of_a_pass(self) -> int:
+        """Steps that see every row once."""
+        return -(-self.objective.data.rows // self.batch_size)
 
     @property
     def epoch(self) -> tuple[int, int]:
         """The pass that this step belongs to, and where in it its rows begin."""
-        epoch, place = divmod(self.step, -(-self.objective.data.rows // self.batch_size))
+        epoch, place = divmod(self.step, self.steps_of_a_pass)
         return epoch, place * self.batch_size
 
     @property
@@ -155,9 +196,15 @@ class _Run:
 
     @property
     def lends(self) -> bool:
-        """Whether neurons that are empty on one side are lent weights at this step."""
+        """Whether blocks without a positive entry are lent weights at this step."""
         epoch, first = self.epoch
         return epoch == 0 if self.batch_size >= self.objective.data.rows else first == 0
+
+    def advanced(self, w: SparseVector) -> _Run:
+        """Count a step, and let the gates follow every k-th one, once one pass and one step are done."""
+        done = self.step + 1
+        follow = done > self.steps_of_a_pass and (done - 1) % self.update_gates_every == 0
+        return replace(self, step=done, gates=w if follow else self.gates)
 
     def batch(self) -> Batch:
         """Read the rows of this step."""
@@ -170,100 +217,94 @@ class _Run:
 
     def stepped(self, w: SparseVector) -> SparseVector:
         """Take one thresholded step."""
-        objective, batch = self.objective, self.batch()
-        held = objective.run(Point(w))
-        lent = _Lent.to(held) if self.lends else _Lent(held)
-        fed = lent.forward(batch.X)
-        (amount,) = objective.data.ranks.sum(batch.share.sum())
-        slope = objective.slope(fed[-1], batch).div_(amount.clamp(min=1e-30))
-        deltas = lent.deltas(fed, slope)
-        for indices, values in lent.entries():
-            self.sketch.add(indices, values)
-        for layer in (0, 1):
-            for first, columns, block in objective.layer_blocks(layer, fed[layer], deltas[layer]):
-                neurons = torch.arange(first, first + len(block))
-                places = objective.layout.position(layer, neurons[:, None], columns)
-                self.sketch.add(places.view(-1), block.mul_(-self.size).view(-1))
-        kept = self._largest_estimates()
-        gradient = self._gradient(kept, fed, deltas)
-        return SparseVector(kept, w.at(kept) + lent.at(kept) - self.size * gradient, w.size)
+        objective, order, batch = self.objective, self.order, self.batch()
+        inner, outer = objective.run(Point(w)).blocks
+        hidden = inner.forward(batch.X)
+        gates = self._gates(w, batch.X, hidden)
+        hidden.mul_(gates)
+        # What is lent is not in the output, and so not in the residual.
+        slope = objective.slope(outer.forward(hidden), batch)
+        amount, missed = objective.data.ranks.sum(batch.share.sum(), slope.abs().sum())
+        if not bool(missed):
+            # The authors fit no labels that are all zero: what is lent would stay, and explain nothing.
+            return w
+        slope.div_(amount.clamp(min=1e-30))
+        held = order.of(w)
+        contest = Contest(held, self.sketch, self.budget)
+        for first, last in self._groups(batch.X.dtype):
+            weights = _part(held, first * order.each, last * order.each).view(-1, order.each)
+            fed = hidden[:, first:last]
+            if self.lends:
+                self._lend(first, weights)
+                fed = self._fed(weights, batch.X, gates[:, first:last])
+            steps = self._gradient(weights, batch.X, fed, gates[:, first:last], slope).mul_(-self.size)
+            contest.neurons(first * order.each, weights.add_(steps), steps, order.reads)
+        if objective.layout.bias:
+            (steps,) = objective.data.ranks.sum(slope.sum(0))
+            steps = steps * -self.size
+            contest.block(order.end, _part(held, order.end, held.size) + steps, steps)
+        return order.back(contest.held())
 
-    def _gradient(self, kept: Tensor, fed: list[Tensor], deltas: list[Tensor]) -> Tensor:  # (kept,)
-        """Compute the derivatives at some places again, which costs less than keeping all of them."""
-        layout, out = self.objective.layout, torch.zeros(kept.numel(), dtype=fed[0].dtype)
-        for layer, part in enumerate(layout.split(kept)):
-            Block(layout, layer, kept[part], out[part]).gradient(fed[layer], deltas[layer], out[part])
+    def _groups(self, dtype: torch.dtype) -> Iterator[tuple[int, int]]:
+        """Cut the hidden neurons into groups of which the memory limit holds all places."""
+        neurons, each = self.objective.layout.widths[1], NUMBERS * dtype.itemsize * self.order.each
+        size = max(1, self.objective.memory_limit // each)
+        for first in range(0, neurons, size):
+            yield first, min(first + size, neurons)
+
+    def _gates(self, w: SparseVector, X: Fed, summed: Tensor) -> Tensor:  # (rows, neurons), bool
+        """Give ``X h_i > 0``: random at first, then of the weights that the gates follow."""
+        if self.gates is w:
+            return summed > 0
+        if self.gates is not None:
+            return self.objective.run(Point(self.gates)).blocks[0].forward(X) > 0
+        gates, inputs = torch.empty(summed.shape, dtype=torch.bool), self.objective.layout.inputs[0]
+        for first, last in self._groups(summed.dtype):
+            _, h = self.generators.columns(first, last, summed.dtype)
+            memory = summed.new_empty(len(summed), last - first)
+            torch.gt(affine(X, h[:inputs], h[inputs:].sum(0), memory), 0, out=gates[:, first:last])
+        return gates
+
+    def _lend(self, first: int, weights: Tensor) -> None:
+        """Put small random weights in the place of blocks that have no positive entry."""
+        reads, neurons = self.order.reads, self.objective.layout.widths[1]
+        for part in (slice(0, reads), slice(reads, self.order.each)):
+            blocks = weights[:, part]
+            for row in (blocks <= 0).all(1).nonzero().flatten().tolist():
+                blocks[row] = _draw(first + row, blocks.shape[1], neurons * blocks.shape[1], blocks.dtype)
+
+    def _fed(self, weights: Tensor, X: Fed, gates: Tensor) -> Tensor:  # (rows, neurons)
+        """Give ``D_i X w_i`` of weights that are held or lent."""
+        inputs, reads = self.objective.layout.inputs[0], self.order.reads
+        memory = weights.new_empty(gates.shape)
+        inner, bias = weights[:, :inputs].T, weights[:, inputs:reads].sum(1)
+        return affine(X, inner, bias, memory).mul_(gates)
+
+    def _gradient(
+        self,
+        weights: Tensor,  # (neurons, places of each)
+        X: Fed,
+        fed: Tensor,  # (rows, neurons)
+        gates: Tensor,  # (rows, neurons)
+        slope: Tensor,  # (rows, outputs)
+    ) -> Tensor:  # (neurons, places of each)
+        """Give the derivatives of both blocks of some neurons, by the chain rule, over all ranks' rows."""
+        inputs, reads = self.objective.layout.inputs[0], self.order.reads
+        delta = (slope @ weights[:, reads:].T).mul_(gates)
+        out = torch.zeros_like(weights)
+        add_outer(out[:, :inputs], delta, X)
+        if reads > inputs:
+            out[:, inputs] = delta.sum(0)
+        torch.mm(fed.T, slope, out=out[:, reads:])
         return self.objective.data.ranks.sum(out)[0]
 
-    def _largest_estimates(self) -> Tensor:
-        size = self.objective.size
-        top = StreamingTop(self.budget, size)
-        for start in range(0, size, BLOCK):
-            top.offer(start, self.sketch.estimate(torch.arange(start, min(start + BLOCK, size))))
-        return top.result().indices
 
-
-@dataclass(frozen=True, eq=False)
-class _Lent:
-    """A network and what its empty neurons are lent, drawn again from the neuron's number when needed."""
-
-    held: Running
-    inner: tuple[int, ...] = ()
-    outer: tuple[int, ...] = ()
-
-    @classmethod
-    def to(cls, held: Running) -> _Lent:
-        """Lend to neurons that read no input, and to neurons that no output reads."""
-        first, second = held.blocks
-        return cls(held, _empty(first.neuron, first.neurons), _empty(second.feature, second.inputs))
-
-    def _drawn(self, layer: int) -> Iterator[tuple[int, Tensor]]:
-        """Give the neurons that are lent weights of a layer, and these."""
-        block = self.held.blocks[layer]
-        count, size = (block.neurons if layer else block.inputs), block.inputs * block.neurons
-        for neuron in self.outer if layer else self.inner:
-            yield neuron, _draw(neuron, count, size, self.held.values.dtype)
-
-    def forward(self, X: Tensor) -> list[Tensor]:
-        """Give what both layers are fed, and the output."""
-        first, second = self.held.blocks
-        summed = first.forward(X)
-        for neuron, lent in self._drawn(0):
-            summed[:, neuron] += X @ lent
-        hidden = summed.relu_()
-        output = second.forward(hidden)
-        for neuron, lent in self._drawn(1):
-            output += hidden[:, [neuron]] * lent
-        return [X, hidden, output]
-
-    def deltas(self, fed: list[Tensor], slope: Tensor) -> list[Tensor]:
-        """Give the derivatives with respect to the sums of both layers."""
-        delta = self.held.blocks[1].back(slope)
-        for neuron, lent in self._drawn(1):
-            delta[:, neuron] += slope @ lent
-        return [threshold_backward(delta, fed[1], 0, grad_input=delta), slope]
-
-    def entries(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give the places of what is lent, and its values."""
-        layout = self.held.layout
-        for neuron, lent in self._drawn(0):
-            yield neuron * layout.shapes[0][1] + torch.arange(lent.numel()), lent
-        for neuron, lent in self._drawn(1):
-            yield layout.offsets[1] + neuron + layout.shapes[1][1] * torch.arange(lent.numel()), lent
-
-    def at(self, kept: Tensor) -> Tensor:
-        """Read what is lent at some places, ascending."""
-        out = torch.zeros(kept.numel(), dtype=self.held.values.dtype)
-        for indices, values in self.entries():
-            place, found = places_among(kept, indices)
-            out[place[found]] = values[found]
-        return out
-
-
-def _empty(taken: Tensor, count: int) -> tuple[int, ...]:
-    free = torch.ones(count, dtype=torch.bool)
-    free[taken] = False
-    return tuple(free.nonzero().flatten().tolist())
+def _part(w: SparseVector, first: int, last: int) -> Tensor:  # (last - first,)
+    """Write out the entries at the positions of a range."""
+    low, high = torch.searchsorted(w.indices, torch.tensor([first, last])).tolist()
+    out = torch.zeros(last - first, dtype=w.values.dtype)
+    out[w.indices[low:high] - first] = w.values[low:high]
+    return out
 
 
 def _draw(neuron: int, count: int, size: int, dtype: torch.dtype) -> Tensor:

@@ -47,7 +47,7 @@ class Layerwise:
     batch_size : int, optional
         Rows of a step; all by default.
     update_gates_every : int
-        The paper's k, for one output.
+        The paper's k.
     seed : int
         Seed of the gates, of the order of rows, and of the sketch.
     """
@@ -105,9 +105,10 @@ class Layerwise:
     def _stage(self, whole: Relu, budget: int, layer: int, frozen: SparseVector) -> _Stage:
         """Begin a stage with its share of the budget."""
         share = max(1, budget // (whole.layout.layers - 1))
-        solver: SavedSolver = ChainIHT(self.batch_size, self.seed)
+        every = self.update_gates_every
+        solver: SavedSolver = ChainIHT(self.batch_size, self.seed, update_gates_every=every)
         if whole.layout.fused:
-            solver = paper_iht(self.update_gates_every, self.batch_size, self.seed)
+            solver = paper_iht(every, self.batch_size, self.seed)
         objective = stage_objective(whole, layer, frozen, self.seed)
         allowed = min(share, budget - frozen.nonzeros, objective.size)
         return _Stage(whole, budget, layer, frozen, solver, solver.init(objective, allowed, None))
