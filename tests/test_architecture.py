@@ -31,7 +31,7 @@ FLOW = (
         "network.forward",
         "network.formula",
     },
-    {"network.description", "export", "explain", "report.style", "report.graph", "report.effects"},
+    {"network.description", "export", "integer", "explain", "report.style", "report.graph", "report.effects"},
     {"network"},
     {"estimators", "stability"},
     {"theory", "baselines", "dask"},

@@ -61,6 +61,10 @@ class CheckpointWarning(UserWarning):
     """A checkpoint that could not be written; the fit goes on, and the last one is kept."""
 
 
+class SaturationWarning(UserWarning):
+    """Numbers beyond what inputs of an integer network can be; they were kept to the nearest."""
+
+
 class NoPathWarning(UserWarning):
     """A network in which no input reaches an output: it is a constant."""
 
