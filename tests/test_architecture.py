@@ -34,7 +34,7 @@ FLOW = (
     {"network.description", "export", "integer", "explain", "report.style", "report.graph", "report.effects"},
     {"network"},
     {"estimators", "stability"},
-    {"theory", "baselines", "dask"},
+    {"theory", "baselines", "dask", "hardware"},
     {"experiments"},
     {"report"},
     {"cli", "__main__"},

@@ -53,6 +53,10 @@ class MissingExtraError(ThresherError, ImportError):
     """A package that only some of Thresher's functions need, and that is not installed."""
 
 
+class MissingToolError(ThresherError, OSError):
+    """A program, such as a compiler, that some functions need and that is not installed."""
+
+
 class InterruptedFitWarning(UserWarning):
     """A fit stopped by the user; the best network found so far is kept."""
 

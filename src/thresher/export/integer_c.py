@@ -121,8 +121,9 @@ def _header(network: IntegerNetwork, name: str, used_inputs: bool) -> str:
     if network.classes is not None:
         lines += [
             "",
-            "/* The number of the class, from 0; of equal outputs the first. */",
+            "/* The number of the class, from 0, for inputs or for outputs; of equal outputs the first. */",
             f"int {name}_class(const {name}_input *in);",
+            f"int {name}_choose(const {name}_output *out);",
         ]
     return "\n".join([*lines, "", f"#endif /* {name}_H */", ""])
 
@@ -162,10 +163,8 @@ FLASH = """\
 """
 
 ARGMAX = """
-int NAME_class(const NAME_input *in) {
-    NAME_output out[NAME_OUTPUTS];
+int NAME_choose(const NAME_output *out) {
     int best = 0, j;
-    NAME_run(in, out);
     for (j = 1; j < NAME_OUTPUTS; j++)
         if (out[j] > out[best]) best = j;
     return best;
@@ -173,10 +172,14 @@ int NAME_class(const NAME_input *in) {
 """
 
 COMPARED = """
+int NAME_choose(const NAME_output *out) { return out[0] > THRESHOLD; }
+"""
+
+CLASS = """
 int NAME_class(const NAME_input *in) {
-    NAME_output out[1];
+    NAME_output out[NAME_OUTPUTS];
     NAME_run(in, out);
-    return out[0] > THRESHOLD;
+    return NAME_choose(out);
 }
 """
 
@@ -187,7 +190,7 @@ def _source(network: IntegerNetwork, name: str, packed: bool, used_inputs: bool)
     parts = [FLASH, tables, body]
     if network.classes is not None:
         compared = COMPARED.replace("THRESHOLD", constant(network.threshold))
-        parts.append(ARGMAX if network.outputs > 1 else compared)
+        parts += [ARGMAX if network.outputs > 1 else compared, CLASS]
     head = f'/* {name}.h says what this is. Made by Thresher {__version__}. */\n#include "{name}.h"\n'
     return head + "\n" + "\n".join(parts).replace("NAME_", f"{name}_")
 

@@ -1,8 +1,8 @@
 """An integer network as a Verilog-2001 module: shifts and additions, comparisons, no multiplier and no
 memory.
 
-Every weight becomes signed digits, so that a product by 7 is one shift up by three less one. What several
-sums need is left to synthesis to share. Widths are those that ranges prove.
+Sums are those of :mod:`thresher.export.adders`; widths are those that ranges prove. What several sums need
+is left to synthesis to share.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scipy import sparse
 
 from thresher._version import __version__
 from thresher.errors import ParameterError
+from thresher.export.adders import Signal, sum_lines
 from thresher.export.naming import c_comment, checked_name
 from thresher.integer import IntegerNetwork
 from thresher.integer.network import names_in_use
@@ -50,25 +51,6 @@ def module_name(name: str) -> str:
     """
     checked = checked_name(name)
     return f"{checked}_network" if checked in RESERVED else checked
-
-
-def signed_digits(value: int) -> list[tuple[int, int]]:
-    """Return the fewest powers of two, with signs, that add up to a number: its canonical signed digits.
-
-    Examples
-    --------
-    >>> signed_digits(7)
-    [(-1, 0), (1, 3)]
-    """
-    digits, place = [], 0
-    while value:
-        if value & 1:
-            digit = 2 - (value & 3)
-            digits.append((digit, place))
-            value -= digit
-        value >>= 1
-        place += 1
-    return digits
 
 
 def latency(network: IntegerNetwork, pipeline: bool) -> int:
@@ -136,68 +118,46 @@ def _range(bits: int) -> str:
 
 def _layers(network: IntegerNetwork, pipeline: bool) -> Iterator[str]:
     """Write the sums of every layer; with registers the inputs wait for direct connections."""
-    width = _input_width(network)
-    for number in range(network.used.size):
-        sign = f"$signed({{1'b0, x{number}}})" if not network.coding.signed else f"x{number}"
-        yield f"    wire signed {_range(width)}c{number} = {sign};"
-    before = "c"
+    signals = inputs = [
+        Signal(f"x{number}", network.coding.bits, network.coding.signed)
+        for number in range(network.used.size)
+    ]
     for number, layer in enumerate(network.layers[:-1]):
-        ranges = network.ranges.layers[number]
+        ranges, following = network.ranges.layers[number], []
         for neuron in range(layer.neurons):
             bits = signed_bits(int(ranges.low[neuron]), int(ranges.high[neuron]))
-            width = 1 + int(ranges.activation[neuron]).bit_length()
-            weights = _column(layer.weights, neuron)
-            sum_name, name = f"s{number}_{neuron}", f"h{number}_{neuron}"
-            total = _sum(weights, before, int(layer.bias[neuron]), bits)
-            yield f"    wire signed {_range(bits)}{sum_name} = {total};"
-            value = _activation(network, number, neuron, sum_name, bits, width)
-            yield from _held(f"signed {_range(width)}{name}", name, value, pipeline)
-        before = f"h{number}_"
-    yield from _outputs(network, before, pipeline)
+            width = max(1, int(ranges.activation[neuron]).bit_length())
+            total, name = f"s{number}_{neuron}", f"h{number}_{neuron}"
+            yield from sum_lines(f"{total}a", _terms(layer.weights, neuron, signals), int(layer.bias[neuron]))
+            yield f"    wire signed {_range(bits)}{total} = {total}a;"
+            value = _activation(network, number, neuron, total, bits)
+            yield from _held(f"{_range(width)}{name}", name, value, pipeline)
+            following.append(Signal(name, width, False))
+        signals = following
+    yield from _outputs(network, signals, inputs, pipeline)
 
 
-def _input_width(network: IntegerNetwork) -> int:
-    """Count the bits of an input as a signed number."""
-    return network.coding.bits + (not network.coding.signed)
-
-
-def _column(weights: sparse.csc_array, neuron: int) -> list[tuple[int, int]]:
+def _terms(
+    weights: sparse.csc_array, neuron: int, signals: list[Signal], shift: int = 0
+) -> list[tuple[Signal, int]]:
     part = slice(weights.indptr[neuron], weights.indptr[neuron + 1])
-    return list(zip(weights.indices[part].tolist(), weights.data[part].tolist(), strict=True))
+    entries = zip(weights.indices[part].tolist(), weights.data[part].tolist(), strict=True)
+    return [(signals[place], weight << shift) for place, weight in entries]
 
 
-def _sum(weights: list[tuple[int, int]], before: str, bias: int, bits: int, shift: int = 0) -> str:
-    """Write a sum of shifted inputs; all of it has the width that is assigned to."""
-    terms = []
-    for place, weight in weights:
-        for sign, power in signed_digits(weight):
-            by = power + shift
-            shifted = f"({before}{place} <<< {by})" if by else f"{before}{place}"
-            terms.append(f"{'+' if sign > 0 else '-'} {shifted}")
-    if bias or not terms:
-        terms.append(f"{'-' if bias < 0 else '+'} {_literal(abs(bias), bits)}")
-    return " ".join(terms).removeprefix("+ ")
-
-
-def _literal(value: int, bits: int) -> str:
-    """Write a number of 0 or more as a signed constant."""
-    return f"{max(bits, value.bit_length() + 1)}'sd{value}"
-
-
-def _activation(network: IntegerNetwork, number: int, neuron: int, name: str, bits: int, width: int) -> str:
+def _activation(network: IntegerNetwork, number: int, neuron: int, name: str, bits: int) -> str:
     """Write what follows a sum: nothing below zero, shifted down, kept to the largest."""
     ranges, layer = network.ranges.layers[number], network.layers[number]
     shift = int(layer.shift[neuron])
-    top = int(ranges.activation[neuron]).bit_length()
-    zero = f"{width}'sd0"
-    if top == 0:
-        return zero
+    width = int(ranges.activation[neuron]).bit_length()
+    if width == 0:
+        return "1'b0"
+    value = f"{name}[{shift + width - 1}:{shift}]"
     high = max(0, int(ranges.high[neuron])) >> shift
-    value = f"$signed({{1'b0, {name}[{shift + top - 1}:{shift}]}})"
     if high > network.activation_limit:
-        over = f"|{name}[{bits - 2}:{shift + top}]"
-        value = f"({over} ? {_literal(network.activation_limit, width)} : {value})"
-    return f"{name}[{bits - 1}] ? {zero} : {value}"
+        # What is kept to the largest has all its bits set.
+        value = f"({value} | {{{width}{{|{name}[{bits - 2}:{shift + width}]}}}})"
+    return f"{name}[{bits - 1}] ? {width}'d0 : {value}"
 
 
 def _held(declaration: str, name: str, value: str, pipeline: bool) -> Iterator[str]:
@@ -209,26 +169,24 @@ def _held(declaration: str, name: str, value: str, pipeline: bool) -> Iterator[s
     yield f"    always @(posedge clk) {name} <= {value};"
 
 
-def _outputs(network: IntegerNetwork, before: str, pipeline: bool) -> Iterator[str]:
-    layer, bits = network.layers[-1], network.ranges.layers[-1].bits
-    inputs = "c"
+def _outputs(
+    network: IntegerNetwork, signals: list[Signal], inputs: list[Signal], pipeline: bool
+) -> Iterator[str]:
+    layer, ranges = network.layers[-1], network.ranges.layers[-1]
     if pipeline and network.direct is not None:
         # Inputs wait as many clocks as hidden layers take.
         for step in range(len(network.layers) - 1):
+            waiting = [signal._replace(name=f"w{step}_{number}") for number, signal in enumerate(inputs)]
             for number in np.unique(network.direct.tocoo().row).tolist():
-                width = _input_width(network)
-                yield f"    reg signed {_range(width)}w{step}_{number};"
-                yield f"    always @(posedge clk) w{step}_{number} <= {inputs}{number};"
-            inputs = f"w{step}_"
+                yield f"    reg {_range(network.coding.bits)}{waiting[number].name};"
+                yield f"    always @(posedge clk) {waiting[number].name} <= {inputs[number].name};"
+            inputs = waiting
     for output in range(network.outputs):
-        weights, bias = _column(layer.weights, output), int(layer.bias[output])
-        total = _sum(weights, before, bias, bits, network.hidden_shift)
+        terms = _terms(layer.weights, output, signals, network.hidden_shift)
         if network.direct is not None:
-            linear = _column(network.direct, output)
-            total += " + " + _sum(linear, inputs, 0, bits, network.direct_shift) if linear else ""
-            total = total.replace("+ - ", "- ")
-        name = f"o{output}"
-        yield from _held(f"signed {_range(bits)}{name}", name, total, pipeline)
+            terms += _terms(network.direct, output, inputs, network.direct_shift)
+        yield from sum_lines(f"o{output}a", terms, int(layer.bias[output]))
+        yield from _held(f"signed {_range(ranges.bits)}o{output}", f"o{output}", f"o{output}a", pipeline)
 
 
 def _answers(network: IntegerNetwork, pipeline: bool) -> Iterator[str]:
@@ -246,7 +204,8 @@ def _answers(network: IntegerNetwork, pipeline: bool) -> Iterator[str]:
     wide = class_bits(network)
     if network.outputs == 1:
         threshold = network.threshold
-        limit = f"{'-' if threshold < 0 else ''}{_literal(abs(threshold), bits)}"
+        width = max(bits, signed_bits(threshold, threshold))
+        limit = f"{'-' if threshold < 0 else ''}{width}'sd{abs(threshold)}"
         best = f"(o0 > {limit})"
     else:
         level = [(f"o{output}", f"{wide}'d{output}") for output in range(network.outputs)]
