@@ -143,7 +143,7 @@ def chosen_coding(wanted: str | InputCoding, values: np.ndarray, movable: np.nda
         for kind in ("uint8", "int16", "uint16") if whole and alike else ():
             if _holds(kind, low, high):
                 return InputCoding(kind)
-        wanted = "int16"
+        return _filled("int16", low, high, movable)
     if whole and _holds(wanted, low, high):
         return InputCoding(wanted)
     return _filled(wanted, low, high, movable)

@@ -230,13 +230,11 @@ def _parts(file: Any, config: dict[str, Any]) -> dict[str, Any]:
     del config["version"]
     features = config.pop("features")
     classes = config.pop("classes")
-    scale, offset = vectors.pop("input_scale"), vectors.pop("input_offset")
+    kind = config.pop("input_kind")
+    coding = (kind, *(_one_or_all(vectors[name]) for name in ("input_scale", "input_offset")))
     return {
         **config,
-        "coding": (
-            config.pop("input_kind"),
-            *(part[0] if part.size == 1 else part for part in (scale, offset)),
-        ),
+        "coding": coding,
         "used": vectors["used"],
         "output_scale": vectors["output_scale"],
         "layers": layers,
@@ -244,6 +242,11 @@ def _parts(file: Any, config: dict[str, Any]) -> dict[str, Any]:
         "features": None if features is None else tuple(features),
         "classes": None if classes is None else labels_of(classes),
     }
+
+
+def _one_or_all(values: np.ndarray) -> Any:
+    """Return a number for all columns as itself."""
+    return values[0] if values.size == 1 else values
 
 
 def _vector(file: Any, name: str, kind: str) -> np.ndarray:

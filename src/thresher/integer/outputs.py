@@ -59,7 +59,11 @@ def output_layer(
     target = calibration.targets[-1]
     outputs = [_output(calibration, number, activations, worth) for number in range(target.neurons)]
     base = _base_steps(outputs, worth, target.signs_only, target.shares_scale, settings)
-    power = _direct_power(outputs, base, settings)
+    power = _direct_power(outputs, base, target.signs_only, settings)
+    if not target.shares_scale:
+        # An output of direct connections alone has the step that these need.
+        alone = np.array([not (target.signs_only or output.largest_hidden) for output in outputs])
+        base = np.where(alone, base * 2.0**-power, base)
     factors = (
         np.ones(1) if target.signs_only else settings.grid.step_candidates(settings.grid.largest, CANDIDATES)
     )
@@ -151,12 +155,12 @@ def _base_steps(
     return largest / settings.grid.largest
 
 
-def _direct_power(outputs: list[Output], base: np.ndarray, settings: Settings) -> int:
+def _direct_power(outputs: list[Output], base: np.ndarray, signs_only: bool, settings: Settings) -> int:
     """Return by how many powers of two a direct weight's step exceeds that of the others."""
     ratios = [
         output.largest_direct / (settings.grid.largest * own)
         for output, own in zip(outputs, base, strict=True)
-        if output.largest_direct > 0
+        if output.largest_direct > 0 and (output.largest_hidden or signs_only)
     ]
     return int(np.clip(np.ceil(np.log2(max(ratios))), -FARTHEST, FARTHEST)) if ratios else 0
 
