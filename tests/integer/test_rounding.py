@@ -68,7 +68,7 @@ def test_codes_fill_their_kind(kind: str) -> None:
 
 
 def test_columns_that_may_not_move_begin_at_zero() -> None:
-    X = np.random.default_rng(0).random((50, 2)) + [5.0, -5.0]
+    X = np.random.default_rng(0).random((50, 2)) + np.array([5.0, -5.0])
     coding = chosen_coding("int16", X, np.zeros(2, dtype=bool))
     assert (coding.offset == 0).all()
     assert coding.outside(X) == 0

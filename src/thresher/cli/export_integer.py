@@ -59,7 +59,8 @@ def run_export_integer(
     path = model.with_suffix(SUFFIXES[to]) if out is None else Path(out)
     if path.resolve() == model.resolve():
         raise ParameterError(f"--out {path} is the model itself, which is not overwritten: use another name.")
-    called = suggested_name(path.stem.partition(".")[0]) if name is None else checked_name(name)
+    stem = model.stem if out == "-" else path.stem
+    called = suggested_name(stem.partition(".")[0]) if name is None else checked_name(name)
     network, X = integer_network(model, rows, rounding)
     files = _contents(network, to, called, X, path, style)
     if out == "-":

@@ -23,7 +23,7 @@ COMMAND = "synth_ice40 -top {top}"
 # Chips with their packages and logic cells, the smaller first.
 CHIPS = {"up5k": ("sg48", 5_280), "hx8k": ("ct256", 7_680)}
 
-NETLIST_ROWS = 100
+NETLIST_ROWS = 20
 
 
 def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False, chip: str | None = None) -> Measured:

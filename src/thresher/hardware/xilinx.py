@@ -16,7 +16,7 @@ TOOLS = ("yosys", "iverilog", "vvp")
 COMMAND = "synth_xilinx -flatten -nowidelut -nodsp -top net"
 
 # Rows that the synthesised module is run on as well: its cells are simulated one by one.
-NETLIST_ROWS = 100
+NETLIST_ROWS = 20
 
 
 def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False) -> Measured:

@@ -21,6 +21,7 @@ from thresher.integer.calibration import Calibration, LayerTarget, Neuron
 from thresher.integer.coding import InputCoding, chosen_coding
 from thresher.integer.network import MOST_ACTIVATION, IntegerNetwork
 from thresher.integer.outputs import output_layer
+from thresher.integer.polish import polished
 from thresher.integer.prune import without_idle
 from thresher.integer.rounding import Grid, grid_named, rounded
 from thresher.integer.whole import WholeLayer
@@ -28,8 +29,8 @@ from thresher.network.forward import checked, finite_chunks
 from thresher.network.layer import live, narrowed
 from thresher.network.structure import Structure
 
-# Calibration rows that are used: more tell little.
-MOST_ROWS = 6_000
+# Calibration rows that are used, and numbers in them (128 MB): more tell little.
+MOST_ROWS, MOST_NUMBERS = 20_000, 2**24
 
 # Steps that are tried for a neuron, and for the neurons of a fused layer together.
 CANDIDATES = 16
@@ -94,7 +95,9 @@ def quantise(
         )
         whole.append(layer)
     whole.append(output_layer(calibration, activations, worth, settings))
-    return without_idle(_assembled(network, whole, read, coding, settings))
+    found = _assembled(network, whole, read, coding, settings)
+    found = polished(found, calibration.codes, calibration.targets[-1].sums, network.link, settings.grid)
+    return without_idle(found)
 
 
 def checked_settings(bits: int, weights: str | None, activation_bits: int, bias_bits: int) -> Settings:
@@ -109,17 +112,18 @@ def checked_settings(bits: int, weights: str | None, activation_bits: int, bias_
 
 
 def _calibration_rows(network: Structure, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return at most MOST_ROWS rows, evenly spaced, of the inputs in use; and these inputs."""
+    """Return some rows, evenly spaced, of the inputs in use; and these inputs."""
     X = checked(X, network.inputs, network.features)
     rows = X.shape[0]
     if rows == 0:
         raise DataError(
             "X has no rows, but ranges are chosen on calibration rows: pass some of those of training."
         )
-    chosen = np.unique(np.linspace(0, rows - 1, min(rows, MOST_ROWS)).astype(np.int64))
-    X = X[: len(chosen)] if isinstance(X, OnDisk) else X[chosen]
     used = network.inputs_used()
     used = used if used.size else np.zeros(1, dtype=np.int64)
+    most = min(rows, MOST_ROWS, max(1, MOST_NUMBERS // max(used.size, *network.hidden, network.outputs)))
+    chosen = np.unique(np.linspace(0, rows - 1, most).astype(np.int64))
+    X = X[: len(chosen)] if isinstance(X, OnDisk) else X[chosen]
     parts = [part for _, part in finite_chunks(X, 1000, used)]
     return np.concatenate([part.toarray() if is_sparse(part) else part for part in parts]), used
 

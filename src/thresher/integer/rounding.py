@@ -20,8 +20,11 @@ from thresher.errors import ParameterError
 # near what they were.
 DAMPING, FLOOR = 1e-2, 1e-9
 
-# Single steps at the end, for each weight.
-STEPS_PER_WEIGHT = 3
+# Single steps at the end, for each weight and at most.
+STEPS_PER_WEIGHT, MOST_STEPS = 3, 600
+
+# Weights of a neuron beyond which they are rounded without moving the rest, whose cost is their number cubed.
+MOST_MOVED = 600
 
 KINDS = {"int8": ("int", 8), "int4": ("int", 4), "pow2": ("pow2", 4)}
 LEAST_BITS, MOST_BITS = 2, 16
@@ -132,9 +135,11 @@ def rounded(
     H = curvature + np.diag(DAMPING * diagonal + FLOOR * (diagonal.mean() + 1.0))
     order = np.lexsort((-np.diag(H) * weights**2, free))
     H, target, steps, free = H[np.ix_(order, order)], weights[order], steps[:, order], free[order]
-    factor = np.linalg.cholesky(np.linalg.inv(H)).T  # upper: inv(H) = factor' factor
     left = np.repeat(target[None], len(steps), axis=0)
     found = np.zeros_like(left)
+    factor = np.diag(np.diag(H) ** -0.5)
+    if size <= MOST_MOVED:
+        factor = np.linalg.cholesky(np.linalg.inv(H)).T  # upper: inv(H) = factor' factor
     for place in range(size):
         scaled = left[:, place] / steps[:, place]
         found[:, place] = np.rint(scaled) if free[place] else grid.nearest(scaled)
@@ -154,7 +159,7 @@ def _improved(
     found = found.copy()
     slope = (found * steps - target) @ H
     rows = np.arange(len(found))
-    for _ in range(STEPS_PER_WEIGHT * target.size):
+    for _ in range(min(STEPS_PER_WEIGHT * target.size, MOST_STEPS)):
         gains = []
         for near, own in zip(grid.neighbours(found), (found - 1, found + 1), strict=True):
             change = (np.where(free, own, near) - found) * steps

@@ -336,7 +336,7 @@ class Network(Structure):
         Parameters
         ----------
         X : array-like of shape (n, inputs)
-            Calibration rows, such as those of training: ranges are chosen on at most 6,000 of them.
+            Calibration rows, such as those of training: ranges are chosen on at most 20,000 of them.
         bits : int
             Bits of a weight, 2 to 16.
         weights : {"int8", "int4", "pow2"}, optional
