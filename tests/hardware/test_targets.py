@@ -51,15 +51,14 @@ def test_larger_networks_take_more_flash_and_cycles() -> None:
     assert sizes[0]["cycles_at_most"] >= sizes[0]["cycles"]
 
 
-@pytest.mark.parametrize("pipeline", [False, True], ids=["plain", "pipeline"])
-@pytest.mark.parametrize("target", [pytest.param("xilinx", marks=needs("xilinx"))])
-def test_fpgas_give_the_outputs_of_python(target: str, pipeline: bool) -> None:
+@needs("xilinx")
+def test_the_cells_of_an_fpga_give_the_outputs_of_python() -> None:
     network = random_network((6, 3, 3), density=0.5, seed=4, classes=range(3), link="softmax")
     found = network.quantise(rows_for(network, 100), inputs="uint2", weights="int4", activation_bits=3)
-    measured = measure(found, rows(found, 20), target, pipeline=pipeline)
+    measured = measure(found, rows(found, 20), "xilinx", pipeline=True)
     assert (measured.rows, measured.agree, measured.figures["cells_agree"]) == (20, 20, 20)
     assert 5 < measured.figures["luts"] < 300
-    assert (measured.figures["registers"] > 0) == pipeline
+    assert measured.figures["registers"] > 0
 
 
 @needs("ice40")
