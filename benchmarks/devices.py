@@ -134,7 +134,7 @@ def smallest(keep: Path) -> Iterator[Measurement]:
 def avr(keep: Path) -> Iterator[Measurement]:
     """Ten digits on an ATmega328P: every test image, with the image in RAM; the float export beside it."""
     X, _ = images("pixels")
-    for weights, packed in (("int8", True), ("int8", False), ("int4", True)):
+    for weights, packed in (("int8", False), ("int8", True)):
         found = rounded("pixels-1000", keep, weights=weights, activation_bits=8)
         measured = on_device(found, X[TRAINED:], "atmega328p", packed=packed)
         form = "packed" if packed else "plain"
