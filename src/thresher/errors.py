@@ -53,12 +53,20 @@ class MissingExtraError(ThresherError, ImportError):
     """A package that only some of Thresher's functions need, and that is not installed."""
 
 
+class MissingToolError(ThresherError, OSError):
+    """A program, such as a compiler, that some functions need and that is not installed."""
+
+
 class InterruptedFitWarning(UserWarning):
     """A fit stopped by the user; the best network found so far is kept."""
 
 
 class CheckpointWarning(UserWarning):
     """A checkpoint that could not be written; the fit goes on, and the last one is kept."""
+
+
+class SaturationWarning(UserWarning):
+    """Numbers beyond what inputs of an integer network can be; they were kept to the nearest."""
 
 
 class NoPathWarning(UserWarning):

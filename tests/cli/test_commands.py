@@ -45,6 +45,7 @@ def modules_after(*args: str) -> set[str]:
         ("export", "--help"),
         ("report", "--help"),
         ("certify", "--help"),
+        ("device", "--help"),
         ("--version",),
         ("reproduce", "table-1", "--dry-run"),
         ("reproduce", "all", "--quick", "--dry-run"),
@@ -54,7 +55,18 @@ def test_help_and_lists_load_nothing_heavy(args: tuple[str, ...]) -> None:
     assert modules_after(*args) == set()
 
 
-COMMANDS = ("demo", "fit", "predict", "reproduce", "report", "inspect", "stability", "export", "certify")
+COMMANDS = (
+    "demo",
+    "fit",
+    "predict",
+    "reproduce",
+    "report",
+    "inspect",
+    "stability",
+    "export",
+    "certify",
+    "device",
+)
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from thresher._version import __version__
+from thresher.cli.device_commands import device
 from thresher.cli.network_commands import certify, export, inspect, stability
 from thresher.cli.result_commands import demo, report, reproduce
 from thresher.cli.table_commands import fit, predict
@@ -39,6 +40,10 @@ EXAMPLES: dict[Callable[..., None], tuple[str, ...]] = {
     export: (
         "export digits.thresher --to c --name digits --out digits.c",
         "export digits.thresher --to json --out -",
+    ),
+    device: (
+        "device digits.thresher --target atmega328p --rows test.npy --calibrate train.npy --weights int4",
+        "device patients.thresher --target ice40 --rows patients.csv --bits 6 --inputs uint8",
     ),
     certify: (
         "certify model.thresher data.csv",

@@ -14,6 +14,9 @@ import typer
 from thresher._version import __version__
 from thresher.cli.screen import print_json, visible
 from thresher.errors import ParameterError, writing
+from thresher.integer import IntegerNetwork
+from thresher.integer.files import config_of as integer_config
+from thresher.integer.files import is_integer
 from thresher.network import Network
 from thresher.network.description import describe, summary
 
@@ -93,6 +96,9 @@ def run_inspect(
     for option, path in (("--plot", plot), ("--effects", effects)):
         if path is not None and path.suffix.lower() not in FIGURES:
             raise ParameterError(f"{option} {path} should end in one of {', '.join(FIGURES)}.")
+    if is_integer(model):
+        _tell_integer(model, asks=bool(write or plot or effects), as_json=as_json, quiet=quiet)
+        return
     network = Network.load(model)
     rows = None
     if data is not None:
@@ -123,6 +129,18 @@ def run_inspect(
             typer.echo(visible(f"\n{explained}"))
         for path in files:
             typer.echo(f"wrote {path}", err=True)
+
+
+def _tell_integer(model: Path, *, asks: bool, as_json: bool, quiet: bool) -> None:
+    """Print what an integer network is made of."""
+    if asks:
+        raise ParameterError(f"{model} is an integer network: it has neither formula nor graph.")
+    network = IntegerNetwork.load(model)
+    if as_json:
+        found = {"version": __version__, "model": str(model), **integer_config(network)}
+        print_json({**found, "nonzeros": network.nonzeros, "details": network.details})
+    elif not quiet:
+        typer.echo(network.describe())
 
 
 def _explained(network: Network, rows: ModelRows | None, digits: int | None) -> Explanation | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from thresher.data.encoding import Column, Encoding
+from thresher.integer import IntegerNetwork
 from thresher.network import Network
 
 
@@ -20,12 +21,12 @@ def annotated(network: Network, features: tuple[str, ...], details: dict[str, An
     return replace(network, features=features, details=details)
 
 
-def details_of(network: Network) -> dict[str, Any]:
+def details_of(network: Network | IntegerNetwork) -> dict[str, Any]:
     """Give the details of a network."""
     return dict(network.details or {})
 
 
-def encoding_of(network: Network) -> Encoding:
+def encoding_of(network: Network | IntegerNetwork) -> Encoding:
     """Tell how a table becomes the inputs of a network.
 
     A network that was fitted in Python knows the names of its inputs at most: then they are columns of

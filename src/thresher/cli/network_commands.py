@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from thresher.cli.options import Debug, Json, Model, Quiet, Seed
+from thresher.cli.options import (
+    Activations,
+    Bits,
+    Calibrate,
+    Debug,
+    Inputs,
+    Json,
+    Model,
+    Quiet,
+    Seed,
+    Weights,
+)
 
 
 def inspect(
@@ -103,7 +114,9 @@ def stability(
 
 def export(
     model: Model,
-    to: Annotated[str, typer.Option("--to", help="c, onnx, torch or json.", metavar="FORMAT")],
+    to: Annotated[
+        str, typer.Option("--to", help="c, onnx, torch, json, verilog or integer.", metavar="FORMAT")
+    ],
     out: Annotated[
         str | None,
         typer.Option(
@@ -114,14 +127,50 @@ def export(
         str | None,
         typer.Option(help="What functions in the file are called after; by default MODEL.", metavar="NAME"),
     ] = None,
+    integer: Annotated[
+        bool, typer.Option("--integer", help="Round to whole numbers: C without floating point.")
+    ] = False,
+    calibrate: Calibrate = None,
+    bits: Bits = "8",
+    weights: Weights = None,
+    activations: Activations = "16",
+    inputs: Inputs = "auto",
+    rows: Annotated[
+        Path | None, typer.Option(help="Rows for a test of integer C or Verilog.", metavar="DATA")
+    ] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="Integer C: arrays, which are faster and larger.")
+    ] = False,
+    all_inputs: Annotated[
+        bool, typer.Option("--all-inputs", help="Integer C: take all columns, not those in use alone.")
+    ] = False,
+    pipeline: Annotated[
+        bool, typer.Option("--pipeline", help="Verilog: registers after every layer.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a network as C source, ONNX, torch source or JSON, for use without Thresher."""
+    """Write a network as C, Verilog, ONNX, torch source or JSON, for use without Thresher."""
     from thresher.cli.outcome import reported
 
     with reported(debug, "No file was left half-written. Run it again with:"):
+        from thresher.cli.export_integer import FORMS, run_export_integer
+
+        if to in FORMS or integer:
+            from thresher.cli.values import whole_number
+            from thresher.cli.whole import Rounding
+
+            rounding = Rounding(
+                calibrate,
+                whole_number("--bits", bits, least=2),
+                weights,
+                whole_number("--activations", activations, least=1),
+                inputs,
+            )
+            style = {"packed": not plain, "used_inputs": not all_inputs, "pipeline": pipeline}
+            run_export_integer(model, to, out, name, rounding, rows, style, as_json=as_json, quiet=quiet)
+            return
         from thresher.cli.export import run_export
 
         run_export(model, to, out, name, as_json=as_json, quiet=quiet)

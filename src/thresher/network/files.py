@@ -137,7 +137,7 @@ def _config_text(network: Structure) -> str:
     classes = None
     if network.classes is not None:
         classes = {"dtype": label_type(network.classes), "values": network.classes.tolist()}
-        _labels(classes)
+        labels_of(classes)
     config = {
         "version": PLAIN_VERSION if network.direct is None else DIRECT_VERSION,
         "widths": widths,
@@ -212,6 +212,8 @@ def _reason(error: Exception) -> str:
 
 def _config(metadata: dict[str, str] | None) -> dict[str, Any]:
     """Return the configuration in the header, every field checked and turned into what a Network takes."""
+    if "thresher.integer" in (metadata or {}):
+        raise ModelFileError("it holds an integer network: use IntegerNetwork.load.")
     if not metadata or "thresher" not in metadata:
         raise ModelFileError("it is a safetensors file of something else, with no Thresher network in it.")
     try:
@@ -236,7 +238,7 @@ def _config(metadata: dict[str, str] | None) -> dict[str, Any]:
     if not isinstance(config["link"], str):
         raise ModelFileError("link should be a string.")
     if config["classes"] is not None:
-        config["classes"] = _labels(config["classes"])
+        config["classes"] = labels_of(config["classes"])
     if config["features"] is not None:
         if not _all_of(config["features"], (str,)):
             raise ModelFileError("features should be a list of names.")
@@ -273,7 +275,7 @@ def _check_widths(widths: Any) -> None:
         raise ModelFileError(f"a layer has {places:,} places, and positions end at {MAX_PLACES:,}.")
 
 
-def _labels(classes: Any) -> np.ndarray:
+def labels_of(classes: Any) -> np.ndarray:
     """Turn ``{"dtype": ..., "values": [...]}`` into an array of labels."""
     if not isinstance(classes, dict) or classes.keys() != {"dtype", "values"}:
         raise ModelFileError("classes should have exactly dtype and values.")

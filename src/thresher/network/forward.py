@@ -56,7 +56,7 @@ def outputs(
     ]
     linear = None if direct is None else direct[masks[0]].astype(np.float64)
     answer = np.empty((X.shape[0], layers[-1].neurons))
-    for start, values in _finite_chunks(X, max(1, CHUNK_NUMBERS // max(widths)), read[masks[0]]):
+    for start, values in finite_chunks(X, max(1, CHUNK_NUMBERS // max(widths)), read[masks[0]]):
         with np.errstate(over="ignore", invalid="ignore"):  # said once, in words, below
             rows = values
             for number, (weights, bias) in enumerate(compact):
@@ -123,7 +123,7 @@ def _check_columns(columns: Any, features: Sequence[str]) -> None:
             )
 
 
-def _finite_chunks(X: Any, rows: int, used: np.ndarray) -> Iterator[tuple[int, Any]]:
+def finite_chunks(X: Any, rows: int, used: np.ndarray) -> Iterator[tuple[int, Any]]:
     """Yield rows of X in float64, restricted to the columns in use (ascending), with every column checked."""
     for start in range(0, X.shape[0], rows):
         chunk = X[start : start + rows]

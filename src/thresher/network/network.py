@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from thresher.explain.readable import Explanation
+    from thresher.integer import InputCoding, IntegerNetwork
 
 __all__ = ["Layer", "Network"]
 
@@ -315,6 +316,54 @@ class Network(Structure):
         from thresher.export.json_document import json_document
 
         return json_document(self)
+
+    def quantise(
+        self,
+        X: Any,
+        bits: int = 8,
+        *,
+        weights: str | None = None,
+        activation_bits: int = 16,
+        inputs: str | InputCoding = "auto",
+        bias_bits: int = 32,
+    ) -> IntegerNetwork:
+        """Return the network in whole numbers, for devices without floating point.
+
+        Weights are rounded one after the other, and the rest is refitted each time to make up for it, so that
+        few bits suffice. There are never more nonzeros than before. What the integer network predicts is what
+        its exports to C and Verilog compute, bit for bit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, inputs)
+            Calibration rows, such as those of training: ranges are chosen on at most 20,000 of them.
+        bits : int
+            Bits of a weight, 2 to 16.
+        weights : {"int8", "int4", "pow2"}, optional
+            Instead of bits; "pow2" are plus and minus powers of two, of 4 bits each.
+        activation_bits : int
+            Bits that neurons are kept to, 1 to 32; what exceeds them saturates.
+        inputs : str or InputCoding
+            Inputs as the device sees them: "uint1" to "uint16", "int2" to "int16", or with a scale and an
+            offset for each column. "auto" keeps whole numbers of 8 or 16 bits, and codes others in 16 bits.
+        bias_bits : int
+            Bits of a bias, 4 to 32; one that needs more is rounded to a multiple of a power of two.
+
+        Returns
+        -------
+        IntegerNetwork
+        """
+        from thresher.integer.quantise import quantise
+
+        return quantise(
+            self,
+            X,
+            bits,
+            weights=weights,
+            activation_bits=activation_bits,
+            inputs=inputs,
+            bias_bits=bias_bits,
+        )
 
     def plot(self) -> Figure:
         """Draw the network as a graph: inputs, neurons, outputs; width by weight, colour by sign.

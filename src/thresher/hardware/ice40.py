@@ -1,0 +1,114 @@
+"""Lattice iCE40 FPGAs: synthesised by Yosys, placed and routed by nextpnr.
+
+No package has pins for all inputs, so a shift register takes a row in, one input at each clock, as a
+converter or a camera would give it; it is counted beside the network.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from thresher.export.verilog import class_bits, latency, test_bench, verilog
+from thresher.hardware.measured import Measured
+from thresher.hardware.synthesis import agreement, library_of, synthesised
+from thresher.hardware.tools import need, run
+from thresher.integer import IntegerNetwork
+
+TOOLS = ("yosys", "nextpnr-ice40", "iverilog", "vvp")
+COMMAND = "synth_ice40 -top {top}"
+
+# Chips with their packages and logic cells, the smaller first.
+CHIPS = {"up5k": ("sg48", 5_280), "hx8k": ("ct256", 7_680)}
+
+NETLIST_ROWS = 20
+
+
+def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False, chip: str | None = None) -> Measured:
+    """Place and route a network, and run rows through its Verilog, some of them through the cells as well.
+
+    Parameters
+    ----------
+    network : IntegerNetwork
+    X : array-like of shape (n, inputs)
+        Rows.
+    pipeline : bool
+        Whether registers follow every layer.
+    chip : {"up5k", "hx8k"}, optional
+        The chip; by default the first that the network and its inputs fit into.
+    """
+    need(TOOLS, "the target ice40")
+    codes = network.codes(X)
+    source = verilog(network, "net", pipeline=pipeline)
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        bench = test_bench(network, "net", codes, pipeline=pipeline)
+        agree = agreement(source + bench, "net_test", len(codes), folder)
+        alone = synthesised(source, "net", COMMAND.format(top="net"), folder, "write_verilog -noattr cells.v")
+        library = library_of("ice40")
+        netlist = len(codes[:NETLIST_ROWS])
+        if library is not None:
+            cells = (folder / "cells.v").read_text()
+            some = test_bench(network, "net", codes[:NETLIST_ROWS], pipeline=pipeline)
+            netlist = agreement(cells + some, "net_test", netlist, folder, library)
+        whole = source + serial(network, pipeline)
+        synthesised(whole, "net_serial", COMMAND.format(top="net_serial"), folder, "write_json design.json")
+        routed = _placed(folder, chip)
+    figures = {
+        "luts": alone.get("SB_LUT4", 0),
+        "carries": alone.get("SB_CARRY", 0),
+        "registers": sum(count for name, count in alone.items() if name.startswith("SB_DFF")),
+        "cells_agree": netlist,
+        "logic_cells_with_inputs": routed["cells"],
+        "clock_MHz": routed["clock"],
+    }
+    limits = {"logic_cells_with_inputs": float(CHIPS[routed["chip"]][1])}
+    how = f"yosys synth_ice40, nextpnr-ice40 --{routed['chip']}, iverilog"
+    return Measured("ice40", len(codes), agree, figures, limits, how)
+
+
+def serial(network: IntegerNetwork, pipeline: bool) -> str:
+    """Write a module that takes one input at each clock and gives the answer of the last row's."""
+    bits, count = network.coding.bits, network.used.size
+    ports = [f".x{number}(row[{number * bits} +: {bits}])" for number in range(count)]
+    wide = network.ranges.layers[-1].bits
+    outputs = network.outputs
+    if network.classes is None:
+        ports += [f".y{number}(found[{number * wide} +: {wide}])" for number in range(outputs)]
+        width = outputs * wide
+    else:
+        width = class_bits(network)
+        ports.append(".class_number(found)")
+    ports = [".clk(clk)", *ports] if pipeline else ports
+    later = 1 + latency(network, pipeline)
+    return f"""
+// One input at each clock, x0 first; the answer to a row follows its last input by {later} clocks.
+module net_serial(input clk, input [{bits - 1}:0] in, output reg [{width - 1}:0] out);
+    reg [{count * bits - 1}:0] row;
+    wire [{width - 1}:0] found;
+    net network({", ".join(ports)});
+    always @(posedge clk) begin
+        row <= {{in, row}} >> {bits};
+        out <= found;
+    end
+endmodule
+"""
+
+
+def _placed(folder: Path, chip: str | None) -> dict[str, Any]:
+    """Place and route; where no chip is named, the next larger one follows one that is too small."""
+    candidates = list(CHIPS) if chip is None else [chip]
+    for number, name in enumerate(candidates):
+        package, _ = CHIPS[name]
+        given = [f"--{name}", "--package", package, "--json", "design.json", "--report", "report.json"]
+        ends = (0, 1, 255) if number < len(candidates) - 1 else (0,)
+        (folder / "report.json").unlink(missing_ok=True)
+        run(["nextpnr-ice40", "-q", "--seed", "1", "--pcf-allow-unconstrained", *given], folder, ends=ends)
+        if (folder / "report.json").exists():
+            break
+    report = json.loads((folder / "report.json").read_text())
+    clocks = [clock["achieved"] for clock in report["fmax"].values()]
+    cells = report["utilization"]["ICESTORM_LC"]["used"]
+    return {"chip": name, "cells": int(cells), "clock": float(min(clocks, default=0.0))}
