@@ -24,7 +24,7 @@ WITH_CODE = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [*WITH_CODE, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md"))]
 
 MAKE_TARGET = re.compile(r"^([a-z][\w-]*):", re.MULTILINE)
-LANGUAGES = {"python", "bash", "text"}
+LANGUAGES = {"python", "bash", "console", "text"}
 
 
 def name_of(page: Path) -> str:
