@@ -137,9 +137,9 @@ class SharedR2:
 
     variance: np.ndarray
 
-    def __call__(self, model: Any, X: Any, y: np.ndarray) -> float:
+    def __call__(self, model: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
         """Give 1 less the mean squared error as a share of the variance, the mean over targets."""
-        error = np.atleast_1d(np.square(y - model.predict(X)).mean(axis=0))
+        error = np.atleast_1d(np.average(np.square(y - model.predict(X)), axis=0, weights=sample_weight))
         # As scikit-learn has it: of targets that do not vary a perfect prediction scores 1, any other 0.
         unexplained = np.divide(error, self.variance, out=np.sign(error), where=self.variance > 0)
         return float(np.mean(1 - unexplained))
@@ -151,7 +151,9 @@ def standard_errors(scores: np.ndarray) -> np.ndarray:  # (n_budgets,)
     return scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros(budgets)
 
 
-def walk(model: Any, X: Any, y: np.ndarray, budgets: Sequence[int]) -> Iterator[tuple[int, Any]]:
+def walk(
+    model: Any, X: Any, y: np.ndarray, budgets: Sequence[int], weight: np.ndarray | None = None
+) -> Iterator[tuple[int, Any]]:
     """Fit the largest budget, then each smaller one from where the last ended; yield place and model.
 
     A network that a smaller budget has room for as well is that budget's too: more could not help.
@@ -164,6 +166,8 @@ def walk(model: Any, X: Any, y: np.ndarray, budgets: Sequence[int]) -> Iterator[
         Rows and targets.
     budgets : sequence of int
         In ascending order.
+    weight : array, optional
+        What rows count.
     """
     for place in reversed(range(len(budgets))):
         model.set_params(budget=budgets[place])
@@ -174,7 +178,7 @@ def walk(model: Any, X: Any, y: np.ndarray, budgets: Sequence[int]) -> Iterator[
                 # A budget too small for any path through the network is a fair try; its score tells.
                 warnings.filterwarnings("ignore", message="no input reaches an output")
                 try:
-                    model.fit(X, y)
+                    model.fit(X, y, sample_weight=weight)
                 except InterruptedFitWarning:
                     raise KeyboardInterrupt from None
             model._descends = True

@@ -20,6 +20,7 @@ from thresher.estimators.choosing import (
     scorer_of,
     walk,
 )
+from thresher.estimators.fitting import checked_weights
 from thresher.estimators.inputs import part_of
 from thresher.estimators.intervals import IntervalPredictor, SetPredictor
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
@@ -70,7 +71,7 @@ class _BudgetPath(Predictor):
         passed = {name: getattr(self, name) for name in self._passed_on}
         return self._estimator(random_state=seed, warm_start=True, **passed)
 
-    def _fit(self, X: Any, y: np.ndarray, rows: Any, classifier: bool) -> None:
+    def _fit(self, X: Any, y: np.ndarray, rows: Any, weight: Any, classifier: bool) -> None:
         """Score every budget on every fold, choose one, and walk down to it on all rows.
 
         `X` is what the user gave, and goes to the last walk so that names of columns reach the network;
@@ -92,15 +93,18 @@ class _BudgetPath(Predictor):
         budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)
         # What a user splits by may split otherwise the next time.
         own = None if isinstance(self.cv, (int, np.integer)) else folds_of(self.cv, rows, y, seed, classifier)
-        with checkpointed(self, seed, ranks, X=rows, y=y, folds=_flat(own)) as seed:
+        weight = checked_weights(weight, rows)
+        data = {"X": rows, "y": y, "folds": _flat(own), "sample_weight": weight}
+        with checkpointed(self, seed, ranks, **data) as seed:
             folds = folds_of(self.cv, rows, y, seed, classifier) if own is None else own
-            self._walk(X, y, rows, budgets, folds, seed, classifier)
+            self._walk(X, y, rows, weight, budgets, folds, seed, classifier)
 
     def _walk(
         self,
         X: Any,
         y: np.ndarray,
         rows: Any,
+        weight: np.ndarray | None,
         budgets: list[int],
         folds: list[tuple[np.ndarray, np.ndarray]],
         seed: int,
@@ -110,7 +114,7 @@ class _BudgetPath(Predictor):
         course = Course(budgets, len(folds))
         self.missing_: str | None = None
         try:
-            self._score(course, y, rows, folds, seed, classifier)
+            self._score(course, y, rows, weight, folds, seed, classifier)
         except KeyboardInterrupt:
             if not len(course.compared):
                 raise
@@ -121,7 +125,7 @@ class _BudgetPath(Predictor):
         self._choose(course)
         chosen = budgets.index(self.budget_)
         try:
-            for place, model in walk(self._new(seed), X, y, budgets[chosen:]):
+            for place, model in walk(self._new(seed), X, y, budgets[chosen:], weight):
                 self._keep(model)
                 self._tell(course, budgets[chosen + place], None, None)
         except KeyboardInterrupt:
@@ -133,6 +137,7 @@ class _BudgetPath(Predictor):
         course: Course,
         y: np.ndarray,
         rows: Any,
+        weight: np.ndarray | None,
         folds: list[tuple[np.ndarray, np.ndarray]],
         seed: int,
         classifier: bool,
@@ -141,8 +146,10 @@ class _BudgetPath(Predictor):
         scorer = scorer_of(self._new(seed), self.scoring, y, folds, classifier)
         for fold, split in enumerate(folds):
             (seen, train), (unseen, test) = (part_of(rows, numbers) for numbers in split)
-            for place, model in walk(self._new(seed), seen, y[train], course.budgets):
-                score = scorer(model, unseen, y[test])
+            weights = None if weight is None else weight[train]
+            counted = {} if weight is None else {"sample_weight": weight[test]}
+            for place, model in walk(self._new(seed), seen, y[train], course.budgets, weights):
+                score = scorer(model, unseen, y[test], **counted)
                 if not np.isfinite(score):
                     raise DataError(
                         f"scoring={self.scoring!r} gives {score} on fold {fold + 1}, whose {len(test)} "
@@ -252,13 +259,15 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
 
     _estimator: ClassVar[Callable[..., Any]] = SparseMLPRegressor
 
-    def fit(self, X: Any, y: Any = None) -> SparseMLPRegressorCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressorCV:
         """Choose a budget and fit its network.
 
         Parameters
         ----------
         X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,) or (n, n_targets)
+        sample_weight : array of shape (n,), optional
+            What rows count, in fits and in scores; a scoring function of your own then takes it as well.
 
         Returns
         -------
@@ -266,7 +275,7 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
         """
         rows, y = self._validated(X, y, numeric=True)
         y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
-        self._fit(X, y, rows, classifier=False)
+        self._fit(X, y, rows, sample_weight, classifier=False)
         return self
 
 
@@ -305,7 +314,7 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         tags.classifier_tags.multi_class = self._estimator().__sklearn_tags__().classifier_tags.multi_class
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> SparseMLPClassifierCV:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPClassifierCV:
         """Choose a budget and fit its network.
 
         Parameters
@@ -313,6 +322,8 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,)
             Labels: numbers, strings or booleans.
+        sample_weight : array of shape (n,), optional
+            As for the regressor.
 
         Returns
         -------
@@ -321,6 +332,6 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         rows, y = self._validated(X, y, numeric=False)
         check_classification_targets(y)
         refuse_one_class(np.unique(y))
-        self._fit(X, y, rows, classifier=True)
+        self._fit(X, y, rows, sample_weight, classifier=True)
         self.classes_ = self.estimator_.classes_
         return self

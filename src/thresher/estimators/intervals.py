@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from thresher.errors import DataError
+from thresher.errors import DataError, ParameterError
 from thresher.estimators.choosing import folds_of
 from thresher.estimators.inputs import part_of, target_of
 from thresher.estimators.parameters import seed_of
@@ -54,6 +54,11 @@ class Calibrated(Predictor):
         (60, 2)
         """
         rows = self._checked_for_prediction(X)
+        if is_classifier(self) and self.network_.classes is None:
+            raise ParameterError(
+                "calibrate is for one class a row, but this network gives several labels: fit a classifier "
+                "for each."
+            )
         truth = np.asarray(target_of(X, y))
         truth = truth[:, 0] if truth.ndim == 2 and truth.shape[1] == 1 else truth
         if len(truth) != rows.shape[0]:

@@ -16,7 +16,10 @@ from sklearn.utils.validation import column_or_1d
 from thresher.device import from_host, to_host
 from thresher.errors import DataError, ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
+from thresher.estimators.inputs import target_of
 from thresher.estimators.intervals import IntervalPredictor, SetPredictor
+from thresher.estimators.labels import are_labels
+from thresher.estimators.multilabel import LabelFitter
 from thresher.estimators.parameters import check_parameters
 from thresher.estimators.predicting import ClassPredictor, Scored, refuse_one_class
 from thresher.estimators.train import Rows, Settings
@@ -179,7 +182,7 @@ class SparseMLPRegressor(Scored, RegressorMixin, IntervalPredictor, SparseMLP):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor, SparseMLP):
+class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor, LabelFitter):
     """A ReLU network with at most `budget` nonzero weights, for two or more classes.
 
     Parameters are those of :class:`SparseMLPRegressor`, and in addition:
@@ -209,14 +212,21 @@ class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor,
 
     class_weight: Any = None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPClassifier:
         """Train a network.
 
         Parameters
         ----------
         X : array, sparse matrix or rows on disk (:func:`thresher.data.open_rows`) of shape (n, d)
-        y : array of shape (n,)
+        y : array of shape (n,), or of shape (n, labels)
             Labels of two classes or more: numbers, strings or booleans. Rows on disk may bring them along.
+            Or a table of zeros and ones, which tells of several labels which ones a row has: then the network
+            gives the log-odds of each.
         sample_weight : array of shape (n,), optional
             Every class needs a row of some weight.
 
@@ -224,6 +234,9 @@ class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor,
         -------
         self
         """
+        if are_labels(target_of(X, y)):
+            self._fit_labels(X, y, sample_weight)
+            return self
         with present() as ranks:
             X, y, weight, settings = self._checked(ranks, X, y, sample_weight)
             # Some labels may be seen by one rank only.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 
 from thresher.data.rows import OnDisk
 from thresher.errors import DataError
+from thresher.estimators import labels
 from thresher.estimators.inputs import as_frame, refuse_all_but_numbers, target_of
 from thresher.network import Network
 
@@ -30,14 +31,22 @@ class Predictor(BaseEstimator):
     """An estimator whose `fit` leaves a network behind."""
 
     network_: Network
+    # The type of a table of labels.
+    label_type_: np.dtype[Any]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _validated(self, X: Any, y: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, np.ndarray]:
-        """Check X and y without copying X: integers and float16 stay, other numbers become float64."""
+    def _validated(
+        self, X: Any, y: Any, *, numeric: bool, reset: bool = True, several: bool | None = None
+    ) -> tuple[Any, np.ndarray]:
+        """Check X and y without copying X: integers and float16 stay, other numbers become float64.
+
+        Numbers may come in several columns, and classes in one, unless `several` says otherwise.
+        """
+        several = numeric if several is None else several
         X = as_frame(X)
         refuse_all_but_numbers("X", X)
         y = target_of(X, y)
@@ -46,7 +55,7 @@ class Predictor(BaseEstimator):
         if isinstance(X, OnDisk):
             self._check_columns(X, reset)
             check_consistent_length(X, y)
-            return X, _check_y(y, multi_output=numeric, y_numeric=numeric, estimator=self)
+            return X, _check_y(y, multi_output=several, y_numeric=numeric, estimator=self)
         X, y = validate_data(
             self,
             X,
@@ -54,7 +63,7 @@ class Predictor(BaseEstimator):
             reset=reset,
             accept_sparse="csr",
             dtype=KEPT,
-            multi_output=numeric,
+            multi_output=several,
             y_numeric=numeric,
             accept_large_sparse=True,
         )
@@ -121,22 +130,35 @@ class Scored:
 
 
 class ClassPredictor(Predictor):
-    """An estimator whose network tells classes apart."""
+    """An estimator whose network tells classes apart, or gives the log-odds of several labels."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class of every row, or for each of several labels whether the row has it."""
+        X = self._checked_for_prediction(X)
+        if self.network_.classes is None:
+            return labels.chosen(self.network_.forward(X), self.label_type_)
+        return self.network_.predict(X)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Give a number for every row, above zero for the second class; with more classes one for each."""
+        """Give a number for every row, above zero for the second class; one for each of more or of labels."""
         X = self._checked_for_prediction(X)
+        if self.network_.classes is None:
+            return self.network_.forward(X)
         return self.network_.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Give the probability of each class for every row."""
+        """Give the probability of each class, or of each label, for every row."""
         X = self._checked_for_prediction(X)
+        if self.network_.classes is None:
+            return labels.probabilities(self.network_.forward(X))
         return self.network_.predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Give the logarithm of the probability of each class, exact where that is next to zero."""
         X = self._checked_for_prediction(X)
         scores = self.network_.forward(X)
+        if self.network_.classes is None:
+            return labels.probabilities(scores, logarithms=True)
         if self.network_.link == "softmax":
             return log_softmax(scores, axis=1)
         if self.network_.link == "logistic":

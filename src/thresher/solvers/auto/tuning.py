@@ -389,8 +389,9 @@ class JudgeTuning:
 class PathTuning:
     """Smaller and smaller budgets, each going on from the network of the one before."""
 
-    # Rounds of exchanges after a network was cut down, for each penalty: the search was the larger budget's.
-    exchanges: int = 1
+    # Rounds of exchanges after a network was cut down, for each penalty: the larger budget has searched. One
+    # round takes as long as three steps without, and linear models beside each step as long as six.
+    exchanges: int = 0
     # The share of the passes that a training takes then.
     training: float = 0.1
 

@@ -141,7 +141,7 @@ def continued(known: Point, exchanges: int | None = None) -> Callable[..., Itera
             fit = refit(part, measured(part, known.to(torch.float64)), tuning.newton.last, tuning.newton)
             fit = shrink(part, fit, budget, tuning.newton)
             yield judge.candidate("continued", fit, alpha, (alpha, "start"))
-            if part.layout.layers == 2:
+            if part.layout.layers == 2 and exchanges != 0:
                 yield from _exchanged(judge, part, fit, "continued", budget, alpha, tuning, exchanges)
 
     return way
