@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 from browser import Page, opened, program
 from networks import NETWORKS, ODD_NAMES, fused, rows_for
+from sklearn.model_selection import train_test_split
 from typer.testing import CliRunner, Result
 
 from thresher.cli.app import app
+from thresher.data.aside import record
 from thresher.network import Network
 from thresher.report.model_graph import graph_data
 from thresher.report.model_page import Told, write_model_page
@@ -70,6 +73,19 @@ def test_pages_with_rows_and_without(tmp_path: Path, name: str) -> None:
         assert len(re.findall(r"<section", text)) == len(re.findall(r"</section>", text)) == 7
         assert "{{" not in text
         assert "None" not in text.replace("NoneType", "")
+
+
+def test_the_page_certifies_on_the_rows_of_the_fit_with_the_others_held_out(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((100, 2))
+    made = Network.fused(np.eye(2), None, [1, -1])
+    y = made.predict(X)
+    kept, _, y_kept, _ = train_test_split(X, y, test_size=20, random_state=3)
+    network = replace(made, details={"rows": record(kept, y_kept, 0.2, 3)})
+    network.save(tmp_path / "m.thresher")
+    text = write_model_page(
+        network, Told(tmp_path / "m.thresher", "d.csv", X, y), tmp_path / "page.html"
+    ).read_text()
+    assert "All 20 held-out rows agree to rounding" in text
 
 
 def test_scores_are_those_of_the_predictions() -> None:

@@ -217,7 +217,8 @@ def _inputs(network: Network, told: Told, drawn: dict[str, Any]) -> list[dict[st
 
 
 def _certificate(network: Network, told: Told) -> dict[str, Any]:
-    """Say what is proved, where rows came and it does not take long."""
+    """Say what is proved, where rows came and it does not take long: on those of the fit, others held out."""
+    from thresher.data.aside import as_fitted
     from thresher.theory.certificate import certify
 
     if told.X is None or told.y is None or not told.certified:
@@ -225,8 +226,9 @@ def _certificate(network: Network, told: Told) -> dict[str, Any]:
     if told.X.shape[0] > CERTIFIED_ROWS or network.nonzeros > CERTIFIED_NONZEROS:
         why = f"More than {CERTIFIED_ROWS:,} rows or {CERTIFIED_NONZEROS} nonzeros take long to certify."
         return {"found": None, "why": why}
-    dense = told.X.toarray() if hasattr(told.X, "toarray") else told.X
-    return _or_why(lambda: certify(network, dense, told.y))
+    task = "regression" if network.classes is None else "classification"
+    rows = as_fitted(told.X, told.y, task, network.details.get("rows"))
+    return _or_why(lambda: certify(network, rows.X, rows.y, held_out=rows.aside))
 
 
 def _details(network: Network) -> dict[str, str]:
