@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,13 @@ ODD_NAMES = (
     "100% {of} $x_1^2$ & ~#",
     "'''); import os; os.abort() #",
 )
+
+
+def in_whole_letters(network: Network) -> Network:
+    """The same network with names that a file can hold: half of a character is left out."""
+    if network.features is None:
+        return network
+    return replace(network, features=tuple(name.replace("\ud800", "") for name in network.features))
 
 
 def random_network(widths: tuple[int, ...], seed: int = 0, density: float = 0.5, **parts: Any) -> Network:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from networks import NETWORKS, fused, random_network, rows_for
+from networks import NETWORKS, fused, in_whole_letters, random_network, rows_for
 from typer.testing import CliRunner, Result
 
 from thresher.cli.app import app
@@ -56,7 +56,7 @@ def test_inspect_takes_digits(model: Path) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_inspect_gives_one_json_document(tmp_path: Path, name: str) -> None:
     path = tmp_path / "a.thresher"
-    NETWORKS[name].save(path)
+    in_whole_letters(NETWORKS[name]).save(path)
     result = invoke("inspect", path, "--json")
     document = json.loads(result.stdout)
     assert (document["nonzeros"], document["details"]) == (NETWORKS[name].nonzeros, NETWORKS[name].details)
@@ -66,7 +66,7 @@ def test_inspect_gives_one_json_document(tmp_path: Path, name: str) -> None:
 def test_networks_with_direct_connections_are_told_written_drawn_and_exported(
     tmp_path: Path, name: str
 ) -> None:
-    network, path = NETWORKS[name], tmp_path / "a.thresher"
+    network, path = in_whole_letters(NETWORKS[name]), tmp_path / "a.thresher"
     network.save(path)
     told = invoke("inspect", path)
     assert told.exit_code == 0

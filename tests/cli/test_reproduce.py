@@ -221,7 +221,7 @@ FIGURE = ("--parts", "left", "--methods", "paper,gmp", "--m", "1,2", "--s", "2,5
 def found_in(out: Path) -> dict[str, Any]:
     """Give what was measured in each cell, without what depends on the machine's mood."""
     outcomes = CellFile(out / "figure-1" / "cells.jsonl").read()
-    moods = ("fit_seconds", "peak_bytes")
+    moods = ("fit_seconds", "processor_seconds", "peak_bytes")
     return {
         key: {name: value for name, value in outcome.result.items() if name not in moods}
         for key, outcome in outcomes.items()

@@ -78,7 +78,7 @@ def _finite(value: Any) -> Any:
 
 
 def visible(text: str) -> str:
-    """Write what would steer a terminal, or cannot be seen, as its escape; lines may break and tabs stand.
+    r"""Write what would steer a terminal, or cannot be seen, as its escape; lines may break and tabs stand.
 
     Examples
     --------

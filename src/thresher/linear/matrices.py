@@ -27,8 +27,8 @@ def as_operator(matrix: Any) -> Operator:
 
     Parameters
     ----------
-    matrix : array or tensor of shape (rows, size), SciPy sparse array or matrix, LinearOperator, or Operator
-        Of real numbers; float32 is computed with in float32, everything else in float64.
+    matrix : array, tensor, SciPy sparse array or matrix, LinearOperator, or Operator
+        Of shape (rows, columns) and real numbers; float32 is computed with in float32, everything else in float64.
 
     Examples
     --------
