@@ -28,7 +28,7 @@ def as_operator(matrix: Any) -> Operator:
     Parameters
     ----------
     matrix : array, tensor, SciPy sparse array or matrix, LinearOperator, or Operator
-        Of shape (rows, columns) and real numbers; float32 is computed with in float32, everything else in float64.
+        Of shape (rows, columns), of real numbers; float32 is computed with in float32, all else in float64.
 
     Examples
     --------
