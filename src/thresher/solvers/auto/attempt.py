@@ -69,6 +69,10 @@ class Search:
         """Say whether a training under way still falls fast."""
         return after < self.tuning.falling * before
 
+    def raised(self, value: float) -> bool:
+        """Say whether a student that leaves so little is cut down once more, to a larger budget."""
+        return False
+
     @property
     def left(self) -> float:
         """Passes that remain."""
@@ -236,6 +240,11 @@ class Search:
                 break
         return form, value
 
+    def promises(self, value: float) -> bool:
+        """Say whether a student that was cut down is worth a candidate."""
+        promising = 2 * value <= self.tuning.promising * self.spread**2
+        return promising or self.left <= self.tuning.patience * self.problem.passes
+
     def _candidate(
         self, form: AbsoluteForm, value: float
     ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
@@ -244,12 +253,10 @@ class Search:
         Says whether the network was found; if not, and if the sides cost more weights than there are, gives
         the network that holds too many.
         """
-        tuning, polish = self.tuning, self.polish
-        promising = 2 * value <= tuning.promising * self.spread**2
-        if not promising and self.left > tuning.patience * self.problem.passes:
+        if not self.promises(value):
             return False, None
-        network, fits = polish.relu(form, value)
-        answer = self._polished(network.strongest(self.problem.hidden).at(polish.few))
+        network, fits = self.polish.relu(form, value)
+        answer = self._polished(network.strongest(self.problem.hidden).at(self.polish.few))
         yield answer
         return answer.found, None if fits else network
 

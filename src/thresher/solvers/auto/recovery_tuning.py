@@ -231,6 +231,24 @@ class RecoverTuning:
     last_steps: int = 3
     explained: float = 10.0
     filled: float = 0.1
+    # Several outputs: 1 less the cosine below which two lines are one, and what is added to the equations for
+    # outputs on lines, as a share of their diagonal.
+    same_line: float = 1e-6
+    line_ridge: float = 1e-12
+    # Of the weights that an output would read if each layer held half of the budget, evenly spread, how many
+    # times it is first allowed, and how many more.
+    needed: float = 1.5
+    needed_least: int = 8
+    # The factor by which that is raised where a student that was cut down leaves so many times what it left.
+    raised: float = 2.0
+    raised_above: float = 30.0
+    # The share of the passes that one search for an output may take, and searches for one output.
+    alone: float = 0.35
+    searches: int = 3
+    # Outputs in a row that are not found while none has been: then nothing is.
+    in_vain: int = 2
+    # Newton steps of the whole network at the end.
+    joint_steps: int = 3
     # Newton's method in all of this: nearly undamped, because students are near the end of their training.
     newton: NewtonTuning = field(
         default_factory=lambda: NewtonTuning(damping=1e-6, helps=0.2, helps_rows=math.inf)

@@ -1,0 +1,199 @@
+"""Lines that outputs share, and least squares of every output on them.
+
+A neuron of one hidden layer bends all outputs that read it along one line ``w.x + b = 0``. In the
+absolute-value form (see `absolute.py`) output j is then linear in what all have in common,
+``f_j(x) = c_j + q_j.x + p_j.|x| + sum_i v_ij |w_i.x + b_i|``, so lines that are known from some outputs are
+tried on the others by least squares.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from thresher.objective.data import Batch
+from thresher.objective.relu import Relu
+from thresher.solvers.auto.absolute import AbsoluteForm
+from thresher.solvers.auto.equations import inverse_of, removal, solve
+from thresher.solvers.auto.recovery_tuning import RecoverTuning
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """All outputs in the absolute-value form, over lines that they share.
+
+    Attributes
+    ----------
+    weights : float64 tensor of shape (lines, inputs), or (lines, inputs + 1) with the biases last
+        Lines of length 1, the bias not counted.
+    gains : float64 tensor of shape (outputs, lines)
+    linear, folds : float64 tensors of shape (outputs, inputs)
+    constants : float64 tensor of shape (outputs, 1), or (outputs, 0) where there are no biases
+    values : float64 tensor of shape (outputs,)
+        Mean losses.
+    """
+
+    weights: Tensor
+    gains: Tensor
+    linear: Tensor
+    folds: Tensor
+    constants: Tensor
+    values: Tensor
+
+    def form(self, output: int) -> AbsoluteForm:
+        """Give one output, with the lines that it reads as its neurons."""
+        gains = self.gains[output]
+        used = gains != 0
+        weights = self.weights[used] * gains[used].abs()[:, None]
+        parts = self.linear[output], self.folds[output], self.constants[output]
+        return AbsoluteForm(weights, gains[used].sign(), *parts)
+
+
+class Lines:
+    """Lines found so far, and the rows on which outputs are compared with them.
+
+    Parameters
+    ----------
+    objective : Relu
+        A squared error of any outputs and one hidden layer, in float64.
+    tuning : RecoverTuning
+    """
+
+    def __init__(self, objective: Relu, tuning: RecoverTuning) -> None:
+        self.objective, self.tuning = objective, tuning
+        layout, data = objective.layout, objective.data
+        self.inputs, self.bias, self.outputs = layout.widths[0], int(layout.bias), layout.widths[-1]
+        self.weights = torch.zeros(0, self.inputs + self.bias, dtype=torch.float64)
+        # How strongly the output bends along each line from which it was found, in its own units.
+        self.strength = torch.zeros(0, dtype=torch.float64)
+        moved = objective.moved
+        self.foldable = torch.ones(self.inputs, dtype=torch.bool) if moved is None else ~moved
+        targets, share = data.every(data.targets).double(), data.every(data.share).double()
+        means = share @ targets
+        spread = (share @ (targets - means).square()).sqrt()
+        # A constant output has its own size; one that is zero has none.
+        self.spread = torch.where(spread > 0, spread, means.abs())
+        self.peaks = targets.abs().max(0).values
+
+    def explained(self, values: Tensor) -> Tensor:  # (outputs,), bool
+        """Say which outputs are explained, where mean losses are these."""
+        return 2 * values <= self.tuning.found * self.peaks.square()
+
+    def add(self, form: AbsoluteForm) -> None:
+        """Add the lines of one output; of two versions of a line the output that bends more has the better."""
+        size = form.weights[:, : self.inputs].double().norm(dim=1)
+        for weights, strength in zip(form.weights.double(), size, strict=True):
+            line = weights / strength
+            cosine = self._unit(self.weights) @ self._unit(line[None])[0]
+            near = (cosine.abs() > 1 - self.tuning.same_line).nonzero().flatten()
+            if near.numel() == 0:
+                self.weights = torch.cat([self.weights, line[None]])
+                self.strength = torch.cat([self.strength, strength[None]])
+            elif strength > self.strength[near[0]]:
+                self.weights[near[0]], self.strength[near[0]] = line, strength
+
+    @staticmethod
+    def _unit(weights: Tensor) -> Tensor:
+        return weights / weights.norm(dim=1, keepdim=True).clamp(min=1e-300)
+
+    def fitted(self) -> Stack:
+        """Fit every output to all lines by least squares, and drop what gains no more than an accident does.
+
+        Of an output that is not explained, lines go that could be there by chance.
+        """
+        G, R, amount = self._products()
+        everything = torch.ones(self.outputs, len(G), dtype=torch.bool)
+        coefficients, values = self._solved(G, R, everything)
+        explained = self.explained(values)
+        chance = (self.tuning.certain + math.sqrt(2 * math.log(max(2, len(G))))) ** 2
+        used = everything.clone()
+        for output in range(self.outputs):
+            each = (self.tuning.no_accident if explained[output] else chance) * 2 * float(values[output])
+            free = torch.arange(len(G)) >= self.bias + self.inputs
+            limits = math.inf, each / amount
+            gone = removal(G, coefficients[output], free, 0, self.tuning.newton.ridge * 1e-3, *limits)
+            used[output, gone] = False
+        if not bool(used.all()):
+            coefficients, values = self._solved(G, R, used)
+        return self._stack(coefficients, values)
+
+    def columns(self, X: Tensor) -> Tensor:  # (rows, columns)
+        """Give what outputs are linear in: a constant, inputs, folds, lines."""
+        ones = torch.ones(len(X), self.bias, dtype=X.dtype)
+        lines = X @ self.weights[:, : self.inputs].T + self.weights[:, self.inputs :].sum(1)
+        return torch.cat([ones, X, X[:, self.foldable].abs(), lines.abs()], 1)
+
+    @property
+    def _width(self) -> int:
+        return self.bias + self.inputs + int(self.foldable.sum()) + len(self.weights)
+
+    def _products(self) -> tuple[Tensor, Tensor, float]:
+        """Give the products of columns of size 1 with one another and with the outputs, and the rows."""
+
+        def each(batch: Batch) -> tuple[Tensor, ...]:
+            A, share = self.columns(batch.X), batch.share[:, None]
+            return A.T @ (A * share), A.T @ (batch.y * share)
+
+        G, R = self.objective.data.total(each, self._width)
+        size = G.diagonal().sqrt()
+        self._size = torch.where(size > 0, size, 1.0)
+        return G / self._size[:, None] / self._size, R / self._size[:, None], self.objective.data.amount
+
+    def _solved(self, G: Tensor, R: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
+        """Solve for every output on its own columns; a second solution makes up for the first's rounding."""
+        coefficients = torch.zeros(self.outputs, len(G), dtype=torch.float64)
+        # R is what is left of the outputs, as the columns see it.
+        for _ in range(2):
+            whole = used.all(1)
+            if bool(whole.any()):
+                coefficients[whole] += (inverse_of(G, self.tuning.line_ridge) @ R[:, whole]).T
+            for output in (~whole).nonzero().flatten().tolist():
+                kept = used[output].nonzero().flatten()
+                part = G[kept[:, None], kept]
+                coefficients[output, kept] += solve(part, R[kept, output], self.tuning.line_ridge)
+            R, values = self._left(coefficients)
+        return coefficients, values
+
+    def _left(self, coefficients: Tensor) -> tuple[Tensor, Tensor]:
+        """Give what columns see of the residuals, and mean losses."""
+
+        def each(batch: Batch) -> tuple[Tensor, ...]:
+            A, share = self.columns(batch.X) / self._size, batch.share[:, None]
+            residual = batch.y - A @ coefficients.T
+            return A.T @ (residual * share), 0.5 * (residual.square() * share).sum(0)
+
+        left, values = self.objective.data.total(each, self._width)
+        return left, values
+
+    def _stack(self, coefficients: Tensor, values: Tensor) -> Stack:
+        raw, first = coefficients / self._size, self.bias + self.inputs
+        folds = torch.zeros(self.outputs, self.inputs, dtype=torch.float64)
+        last = first + int(self.foldable.sum())
+        folds[:, self.foldable] = raw[:, first:last]
+        linear, constants = raw[:, self.bias : first], raw[:, : self.bias]
+        return Stack(self.weights.clone(), raw[:, last:], linear, folds, constants, values)
+
+
+def on_inputs(form: AbsoluteForm, features: Tensor | None) -> AbsoluteForm:
+    """Give a form on some of its inputs."""
+    if features is None:
+        return form
+    columns = torch.cat([features, torch.arange(form.inputs, form.weights.shape[1])])
+    parts = form.linear[features], form.folds[features]
+    return replace(form, weights=form.weights[:, columns], linear=parts[0], folds=parts[1])
+
+
+def on_all_inputs(form: AbsoluteForm, features: Tensor | None, inputs: int) -> AbsoluteForm:
+    """Give a form of some inputs on all of them."""
+    if features is None:
+        return form
+    bias = form.weights.shape[1] - form.inputs
+    columns = torch.cat([features, torch.arange(inputs, inputs + bias)])
+    weights = form.weights.new_zeros(form.neurons, inputs + bias)
+    weights[:, columns] = form.weights
+    linear, folds = (form.linear.new_zeros(inputs) for _ in range(2))
+    linear[features], folds[features] = form.linear, form.folds
+    return replace(form, weights=weights, linear=linear, folds=folds)

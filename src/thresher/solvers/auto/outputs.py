@@ -1,0 +1,263 @@
+"""Exact recovery of several outputs: one after the other, each told the lines that others have found.
+
+An output by itself is a network of one output with fewer weights, where recovery nearly always succeeds. What
+it finds are the lines along which it bends, and other outputs bend along many of the same. So least squares
+on all lines that are known come first, which explain an output that reads no others; the easiest of those that
+are left is searched next, from what they say of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import torch
+
+from thresher.linear.vector import SparseVector
+from thresher.objective.relu import Relu
+from thresher.objective.running import Point
+from thresher.solvers.auto import moves
+from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
+from thresher.solvers.auto.attempt import Search
+from thresher.solvers.auto.joint import Joint
+from thresher.solvers.auto.lines import Lines, Stack, on_all_inputs, on_inputs
+from thresher.solvers.auto.newton import Fit
+from thresher.solvers.auto.problem import Problem, Progress, problem_size
+from thresher.solvers.auto.recover import searched
+from thresher.solvers.auto.sides import ReluForm
+
+
+def outputs_may_be_exact(problem: Problem) -> bool:
+    """Say whether recovery output by output takes this problem, and could tell a network from an accident."""
+    objective, tuning = problem.objective, problem.tuning
+    layout, data = objective.layout, objective.data
+    fits = layout.layers == 2 and not layout.fused and objective.loss.name == "squared"
+    if not fits or problem.budget > tuning.most:
+        return False
+    if data.amount < tuning.rows_each * problem_size(problem):
+        return False
+    # Targets of two values are labels, of which a sparse network is not the source.
+    return all(len(column.unique()) != 2 for column in data.every(data.targets).T)
+
+
+def recover_outputs(problem: Problem, rival: float = math.inf) -> Generator[Progress, None, bool]:
+    """Search for the network of several outputs that explains the targets; see `recover.recover`."""
+    search = Outputs(problem, rival)
+    while (output := search.next()) is not None:
+        yield from search.searched(output)
+    return (yield from search.answer())
+
+
+class OutputSearch(Search):
+    """The search of one output, which starts from lines that are known and ends before sides are chosen.
+
+    Sides are the same for all outputs and chosen for all together. A student that seems to need more weights
+    than it is allowed is allowed more.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        rival: float,
+        known: AbsoluteForm,
+        most: int,
+        finish: Callable[[AbsoluteForm], Fit],
+    ) -> None:
+        super().__init__(problem, rival)
+        features, self.finish = self.subset.units[0], finish
+        self.most, self.known = most, on_inputs(known, features).to(self.form.data.dtype)
+        self.known = self.known.folded(self.form)
+        self.exact = absolute_objective(self.polish.few)
+        self.found: AbsoluteForm | None = None
+        if self.known.neurons and bool((self.known.signs != self.signs).any()):
+            self.signs = 0
+
+    def start(self) -> AbsoluteForm:
+        """Make a wide student of the lines that are known and small random neurons."""
+        form, known = super().start(), self.known
+        if known.neurons == 0:
+            return form
+        weights, signs = torch.cat([known.weights, form.weights]), torch.cat([known.signs, form.signs])
+        return replace(known, weights=weights, signs=signs)
+
+    def raised(self, value: float) -> bool:
+        """Allow more weights where cutting a student down is what spoiled it."""
+        tuning = self.tuning
+        good = 2 * value <= tuning.almost * self.spread**2
+        if not good or self.budget >= self.most or self.best_value <= tuning.raised_above * value:
+            return False
+        self.budget, self.best = min(self.most, int(tuning.raised * self.budget)), None
+        return True
+
+    def fitted(self, form: AbsoluteForm) -> tuple[AbsoluteForm, float]:
+        """Fit a student in float64, and drop what gains no more than an accident does."""
+        tuning = self.tuning
+        form, value = moves.refit(self.exact, form.to(torch.float64), tuning.polish_steps, tuning)
+        if self.polish.explains(Fit(self._nothing, value)):
+            few = moves.eliminate(self.exact, form, form.nonzeros, tuning)
+            few, after = moves.refit(self.exact, few, tuning.polish_steps, tuning)
+            if self.polish.explains(Fit(self._nothing, after)):
+                form, value = few, after
+        return form, value
+
+    @property
+    def _nothing(self) -> Point:
+        return Point(SparseVector.zeros(self.polish.few.size, torch.float64), None)
+
+    def cut(self, form: AbsoluteForm) -> Fit:
+        """Make a network of all outputs, this one as an unfinished student has it."""
+        form = self._merged(form).prune(self.form, int(self.tuning.kept_last * self.budget))
+        return self.finish(self.whole(self._shrunk(form)[0]))
+
+    def whole(self, form: AbsoluteForm) -> AbsoluteForm:
+        """Give a student on all inputs."""
+        return on_all_inputs(form, self.subset.units[0], self.problem.objective.layout.widths[0])
+
+    def _candidate(
+        self, form: AbsoluteForm, value: float
+    ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
+        if not self.promises(value):
+            return False, None
+        form, value = self.fitted(form)
+        found = self.polish.explains(Fit(self._nothing, value))
+        if found:
+            self.found = form
+        yield Progress("candidate", self.passes, value, form.nonzeros, cut=partial(self.cut, form), found=found)
+        return found, None
+
+
+class Outputs:
+    """A recovery of several outputs under way: the lines known, what they explain, and what was tried."""
+
+    def __init__(self, problem: Problem, rival: float) -> None:
+        self.problem, self.rival, self.tuning = problem, rival, problem.tuning
+        tuning, exact = problem.tuning, problem.objective.to(torch.float64)
+        rows = max(tuning.sample, int(tuning.sample_each * problem.budget), 8 * exact.layout.widths[0])
+        order = np.random.default_rng([problem.seed, 4]).permutation(exact.data.rows)
+        few = replace(exact, data=exact.data.take(np.sort(order[:rows])))
+        self.lines, self.joint = Lines(few, tuning), Joint(exact, few, problem.budget, tuning)
+        self.outputs, self.passes = exact.layout.widths[-1], 0.0
+        self.tried = [0] * self.outputs
+        # How many lines there were when each was last searched.
+        self.known = [-1] * self.outputs
+        self.failed, self.successes = 0, 0
+        # What searches came closest with, for outputs that are not found.
+        self.nearest: dict[int, tuple[AbsoluteForm, float]] = {}
+        self.stack = self.lines.fitted()
+
+    @property
+    def _missing(self) -> list[int]:
+        """Outputs that the lines do not explain."""
+        return (~self.lines.explained(self.stack.values)).nonzero().flatten().tolist()
+
+    def next(self) -> int | None:
+        """Choose the output to search: the one of which the lines leave the least."""
+        if self.successes == 0 and self.failed >= self.tuning.in_vain:
+            return None
+        left = self.stack.values / self.lines.spread.square().clamp(min=1e-300)
+        open_ones = [
+            output
+            for output in self._missing
+            if self.tried[output] < self.tuning.searches and self.known[output] < len(self.lines.weights)
+        ]
+        return min(open_ones, key=lambda output: (self.tried[output], float(left[output])), default=None)
+
+    def searched(self, output: int) -> Generator[Progress, None, None]:
+        """Search one output, and try the lines that it finds on all of them."""
+        search = self._search(output)
+        self.known[output] = len(self.lines.weights)
+        self.tried[output] += 1
+        most = self.tuning.alone * self.problem.passes
+        before = self.passes
+        for progress in searched(search):
+            self.passes = before + progress.passes / self.outputs
+            yield replace(progress, passes=self.passes, found=False)
+            if progress.passes > most:
+                break
+        if search.found is not None:
+            self.lines.add(search.whole(search.found))
+            self.stack = self.lines.fitted()
+            self.successes += 1
+            return
+        self.failed += 1
+        if search.best is None or 2 * search.best_value > self.tuning.near * search.spread**2:
+            # Nothing like a network was seen.
+            self.failed = max(self.failed, self.tuning.in_vain)
+        if search.best is not None:
+            form, value = search.fitted(search.best[0])
+            if output not in self.nearest or value < self.nearest[output][1]:
+                self.nearest[output] = search.whole(form), value
+
+    def _search(self, output: int) -> OutputSearch:
+        problem, objective = self.problem, self.problem.objective
+        layout = replace(objective.layout, widths=(*objective.layout.widths[:-1], 1), fused=True)
+        one = slice(output, output + 1)
+        alone = replace(
+            objective,
+            data=objective.data.with_targets(objective.data.targets[:, one]),
+            layout=layout,
+            middle=None if objective.middle is None else objective.middle[one],
+        )
+        seed = problem.seed + 1000 * self.tried[output]
+        guess = min(problem.budget, self._needed())
+        alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
+        finish = partial(self._cut_short, output)
+        return OutputSearch(alone_problem, self.rival, self.stack.form(output), problem.budget, finish)
+
+    def _needed(self) -> int:
+        """Guess the weights that an output reads: if half of the budget is in each layer, evenly spread."""
+        half, hidden = self.problem.budget / 2, self.problem.hidden
+        read = min(half, half**2 / (self.outputs * hidden))
+        return self.tuning.needed_least + int(self.tuning.needed * read)
+
+    def answer(self) -> Generator[Progress, None, bool]:
+        """Make one network of all outputs, if there is something to make it of."""
+        if any(output not in self.nearest for output in self._missing):
+            return False
+        fit = self.joint.network(self._with(self.nearest))
+        found = fit.nonzeros <= self.joint.allowed and self.explains(fit)
+        if not found:
+            fit = self.joint.within(fit)
+        yield Progress("candidate", self.passes, fit.value, fit.nonzeros, fit=fit, found=found)
+        return found
+
+    def explains(self, fit: Fit) -> bool:
+        """Say whether all outputs together are explained."""
+        return 2 * fit.value <= self.tuning.found * float(self.lines.peaks.square().sum())
+
+    def _with(self, nearest: dict[int, tuple[AbsoluteForm, float]]) -> Stack:
+        """Take outputs that are not explained as searches came closest, with lines of their own."""
+        stack = self.stack
+        for output, (form, value) in nearest.items():
+            if not self.lines.explained(stack.values[output : output + 1]):
+                stack = _replaced(stack, output, form, value, self.lines.inputs)
+        return stack
+
+    def _cut_short(self, output: int, form: AbsoluteForm) -> Fit:
+        """Make a network of what there is while an output is searched: others are constants."""
+        nothing = AbsoluteForm.of(self.lines.objective, form.weights[:0].double(), form.signs[:0].double())
+        nearest = {other: (nothing, 0.5 * float(self.lines.spread[other] ** 2)) for other in self._missing}
+        nearest |= self.nearest | {output: (form, 0.0)}
+        return self.joint.within(self.joint.network(self._with(nearest)))
+
+
+def _replaced(stack: Stack, output: int, form: AbsoluteForm, value: float, inputs: int) -> Stack:
+    """Give a stack where one output has another form, with lines of its own."""
+    weights = form.weights.double()
+    size = weights[:, :inputs].norm(dim=1)
+    gains = torch.cat([stack.gains, stack.gains.new_zeros(len(stack.gains), form.neurons)], 1)
+    gains[output] = 0
+    gains[output, stack.gains.shape[1] :] = size * form.signs.double()
+    parts = {"linear": form.linear, "folds": form.folds, "constants": form.constant}
+    changed = {}
+    for name, part in parts.items():
+        changed[name] = getattr(stack, name).clone()
+        changed[name][output] = part.double()
+    values = stack.values.clone()
+    values[output] = value
+    return replace(
+        stack, weights=torch.cat([stack.weights, weights / size[:, None]]), gains=gains, values=values, **changed
+    )
