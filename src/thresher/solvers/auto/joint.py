@@ -7,6 +7,7 @@ linear parts together.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,8 +17,9 @@ from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import without_idle
+from thresher.solvers.auto.equations import removal
 from thresher.solvers.auto.lines import Stack
-from thresher.solvers.auto.newton import Fit, measured, refit, shrink
+from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, shrink
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.sides import sides_of
 from thresher.solvers.auto.subset import Subset, compact
@@ -126,11 +128,16 @@ class Joint:
     few : Relu
         The same on some rows.
     budget : int
+    peak : float
+        The root of the sum of the squares of what outputs are at most.
     tuning : RecoverTuning
     """
 
-    def __init__(self, objective: Relu, few: Relu, budget: int, tuning: RecoverTuning) -> None:
+    def __init__(
+        self, objective: Relu, few: Relu, budget: int, peak: float, tuning: RecoverTuning
+    ) -> None:
         self.objective, self.few, self.budget, self.tuning = objective, few, budget, tuning
+        self.peak = peak
 
     @property
     def allowed(self) -> int:
@@ -166,8 +173,26 @@ class Joint:
         fit = Fit(subset.drop(fit.point), fit.value)
         if fit.nonzeros > self.allowed:
             fit = shrink(subset.part, fit, self.allowed, tuning.newton)
-        fit = refit(subset.part, fit, tuning.joint_steps, tuning.newton)
+        fit = self._trimmed(subset.part, refit(subset.part, fit, tuning.joint_steps, tuning.newton))
         return self._on_all(subset.lift(fit.point))
+
+    def _trimmed(self, few: Relu, fit: Fit) -> Fit:
+        """Let go of weights that gain no more than an accident does, where the targets are explained."""
+        tuning, outputs = self.tuning, few.layout.widths[-1]
+        if fit.nonzeros == 0 or not self.explains(fit):
+            return fit
+        H, _ = few.curvature(fit.point, rough=True)
+        accident = tuning.no_accident * 2 * fit.value / (few.data.rows * outputs)
+        free = ~brought_along(few, fit.point.w.indices)
+        gone = removal(H, fit.point.w.values, free, 0, tuning.newton.ridge, math.inf, accident)
+        if gone.numel() == 0:
+            return fit
+        trial = refit(few, measured(few, fit.point.without(gone)), tuning.joint_steps, tuning.newton)
+        return trial if self.explains(trial) else fit
+
+    def explains(self, fit: Fit) -> bool:
+        """Say whether all outputs together are explained."""
+        return 2 * fit.value <= self.tuning.found * self.peak**2
 
     def within(self, fit: Fit) -> Fit:
         """Bring a network that does not explain the targets within the budget itself."""

@@ -67,6 +67,10 @@ class Lines:
         layout, data = objective.layout, objective.data
         self.inputs, self.bias, self.outputs = layout.widths[0], int(layout.bias), layout.widths[-1]
         self.weights = torch.zeros(0, self.inputs + self.bias, dtype=torch.float64)
+        # The side of each line, and of each input, on which most rows are.
+        self.sides = torch.zeros(0, dtype=torch.float64)
+        above, below = self._rows_beside(torch.eye(self.inputs, self.inputs + self.bias, dtype=torch.float64))
+        self.halves = torch.where(above >= below, 1.0, -1.0).double()
         # How strongly the output bends along each line from which it was found, in its own units.
         self.strength = torch.zeros(0, dtype=torch.float64)
         moved = objective.moved
@@ -84,16 +88,33 @@ class Lines:
 
     def add(self, form: AbsoluteForm) -> None:
         """Add the lines of one output; of two versions of a line the output that bends more has the better."""
-        size = form.weights[:, : self.inputs].double().norm(dim=1)
-        for weights, strength in zip(form.weights.double(), size, strict=True):
-            line = weights / strength
+        above, below = self._rows_beside(form.weights.double())
+        sides, size = torch.where(above >= below, 1.0, -1.0), form.weights[:, : self.inputs].double().norm(dim=1)
+        # Beyond all rows a line is a linear part.
+        for number in ((above > 0) & (below > 0)).nonzero().flatten().tolist():
+            strength, side = size[number], sides[number]
+            line = form.weights[number].double() / strength
             cosine = self._unit(self.weights) @ self._unit(line[None])[0]
             near = (cosine.abs() > 1 - self.tuning.same_line).nonzero().flatten()
             if near.numel() == 0:
                 self.weights = torch.cat([self.weights, line[None]])
                 self.strength = torch.cat([self.strength, strength[None]])
+                self.sides = torch.cat([self.sides, side[None].double()])
             elif strength > self.strength[near[0]]:
-                self.weights[near[0]], self.strength[near[0]] = line, strength
+                self.weights[near[0]], self.strength[near[0]], self.sides[near[0]] = line, strength, side
+
+    def _rows_beside(self, weights: Tensor) -> tuple[Tensor, Tensor]:  # both (lines,)
+        """Count the rows on either side of lines."""
+
+        def each(batch: Batch) -> tuple[Tensor, ...]:
+            sums = self._sums(batch.X, weights)
+            return (sums > 0).double().sum(0), (sums < 0).double().sum(0)
+
+        above, below = self.objective.data.total(each, len(weights) + self.inputs)
+        return above, below
+
+    def _sums(self, X: Tensor, weights: Tensor) -> Tensor:  # (rows, lines)
+        return X @ weights[:, : self.inputs].T + weights[:, self.inputs :].sum(1)
 
     @staticmethod
     def _unit(weights: Tensor) -> Tensor:
@@ -114,17 +135,22 @@ class Lines:
             each = (self.tuning.no_accident if explained[output] else chance) * 2 * float(values[output])
             free = torch.arange(len(G)) >= self.bias + self.inputs
             limits = math.inf, each / amount
-            gone = removal(G, coefficients[output], free, 0, self.tuning.newton.ridge * 1e-3, *limits)
+            gone = removal(G, coefficients[output], free, 0, self.tuning.line_ridge, *limits)
             used[output, gone] = False
         if not bool(used.all()):
             coefficients, values = self._solved(G, R, used)
         return self._stack(coefficients, values)
 
     def columns(self, X: Tensor) -> Tensor:  # (rows, columns)
-        """Give what outputs are linear in: a constant, inputs, folds, lines."""
+        """Give what outputs are linear in: a constant, inputs, and ReLUs that are on for the fewer rows.
+
+        With the inputs, ``relu(-z)`` says what ``|z|`` says, but where few rows are beyond a line it is not
+        nearly a linear part.
+        """
         ones = torch.ones(len(X), self.bias, dtype=X.dtype)
-        lines = X @ self.weights[:, : self.inputs].T + self.weights[:, self.inputs :].sum(1)
-        return torch.cat([ones, X, X[:, self.foldable].abs(), lines.abs()], 1)
+        folds = (X * -self.halves)[:, self.foldable].relu()
+        lines = (self._sums(X, self.weights) * -self.sides).relu()
+        return torch.cat([ones, X, folds, lines], 1)
 
     @property
     def _width(self) -> int:
@@ -169,12 +195,16 @@ class Lines:
         return left, values
 
     def _stack(self, coefficients: Tensor, values: Tensor) -> Stack:
+        """Write ``u relu(-z)`` as ``(u |z| - u z) / 2``."""
         raw, first = coefficients / self._size, self.bias + self.inputs
         folds = torch.zeros(self.outputs, self.inputs, dtype=torch.float64)
         last = first + int(self.foldable.sum())
-        folds[:, self.foldable] = raw[:, first:last]
-        linear, constants = raw[:, self.bias : first], raw[:, : self.bias]
-        return Stack(self.weights.clone(), raw[:, last:], linear, folds, constants, values)
+        folds[:, self.foldable] = raw[:, first:last] / 2
+        gains = raw[:, last:] / 2
+        pulled = (gains * self.sides) @ self.weights
+        linear = raw[:, self.bias : first] - folds * self.halves - pulled[:, : self.inputs]
+        constants = raw[:, : self.bias] - pulled[:, self.inputs :]
+        return Stack(self.weights.clone(), gains, linear, folds, constants, values)
 
 
 def on_inputs(form: AbsoluteForm, features: Tensor | None) -> AbsoluteForm:

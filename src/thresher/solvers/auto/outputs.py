@@ -96,16 +96,24 @@ class OutputSearch(Search):
         """Fit a student in float64, and drop what gains no more than an accident does."""
         tuning = self.tuning
         form, value = moves.refit(self.exact, form.to(torch.float64), tuning.polish_steps, tuning)
-        if self.polish.explains(Fit(self._nothing, value)):
-            few = moves.eliminate(self.exact, form, form.nonzeros, tuning)
-            few, after = moves.refit(self.exact, few, tuning.polish_steps, tuning)
-            if self.polish.explains(Fit(self._nothing, after)):
-                form, value = few, after
+        for smaller in (self._without_twins, self._without_accidents):
+            if self._explains(value):
+                few, after = moves.refit(self.exact, smaller(form), tuning.polish_steps, tuning)
+                form, value = (few, after) if self._explains(after) else (form, value)
         return form, value
 
-    @property
-    def _nothing(self) -> Point:
-        return Point(SparseVector.zeros(self.polish.few.size, torch.float64), None)
+    def _without_twins(self, form: AbsoluteForm) -> AbsoluteForm:
+        """Merge neurons of nearly one line, whatever that costs before the next fit."""
+        tuning = replace(self.tuning, merge_cosine=1 - self.tuning.twins)
+        batch = self.exact.data.batch(slice(0, self.exact.data.rows))
+        return moves.merge(self.exact, form, batch, math.inf, tuning)
+
+    def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
+        return moves.eliminate(self.exact, form, form.nonzeros, self.tuning)
+
+    def _explains(self, value: float) -> bool:
+        nothing = SparseVector.zeros(self.polish.few.size, torch.float64)
+        return self.polish.explains(Fit(Point(nothing, None), value))
 
     def cut(self, form: AbsoluteForm) -> Fit:
         """Make a network of all outputs, this one as an unfinished student has it."""
@@ -122,7 +130,7 @@ class OutputSearch(Search):
         if not self.promises(value):
             return False, None
         form, value = self.fitted(form)
-        found = self.polish.explains(Fit(self._nothing, value))
+        found = self._explains(value)
         if found:
             self.found = form
         yield Progress("candidate", self.passes, value, form.nonzeros, cut=partial(self.cut, form), found=found)
@@ -138,7 +146,8 @@ class Outputs:
         rows = max(tuning.sample, int(tuning.sample_each * problem.budget), 8 * exact.layout.widths[0])
         order = np.random.default_rng([problem.seed, 4]).permutation(exact.data.rows)
         few = replace(exact, data=exact.data.take(np.sort(order[:rows])))
-        self.lines, self.joint = Lines(few, tuning), Joint(exact, few, problem.budget, tuning)
+        self.lines = Lines(few, tuning)
+        self.joint = Joint(exact, few, problem.budget, float(self.lines.peaks.norm()), tuning)
         self.outputs, self.passes = exact.layout.widths[-1], 0.0
         self.tried = [0] * self.outputs
         # How many lines there were when each was last searched.
@@ -170,7 +179,7 @@ class Outputs:
         search = self._search(output)
         self.known[output] = len(self.lines.weights)
         self.tried[output] += 1
-        most = self.tuning.alone * self.problem.passes
+        most = self.tuning.alone * search.unit
         before = self.passes
         for progress in searched(search):
             self.passes = before + progress.passes / self.outputs
@@ -183,7 +192,7 @@ class Outputs:
             self.successes += 1
             return
         self.failed += 1
-        if search.best is None or 2 * search.best_value > self.tuning.near * search.spread**2:
+        if 2 * min(search.values, default=math.inf) > self.tuning.early * search.spread**2:
             # Nothing like a network was seen.
             self.failed = max(self.failed, self.tuning.in_vain)
         if search.best is not None:
@@ -218,22 +227,17 @@ class Outputs:
         if any(output not in self.nearest for output in self._missing):
             return False
         fit = self.joint.network(self._with(self.nearest))
-        found = fit.nonzeros <= self.joint.allowed and self.explains(fit)
+        found = fit.nonzeros <= self.joint.allowed and self.joint.explains(fit)
         if not found:
             fit = self.joint.within(fit)
         yield Progress("candidate", self.passes, fit.value, fit.nonzeros, fit=fit, found=found)
         return found
 
-    def explains(self, fit: Fit) -> bool:
-        """Say whether all outputs together are explained."""
-        return 2 * fit.value <= self.tuning.found * float(self.lines.peaks.square().sum())
-
     def _with(self, nearest: dict[int, tuple[AbsoluteForm, float]]) -> Stack:
         """Take outputs that are not explained as searches came closest, with lines of their own."""
         stack = self.stack
-        for output, (form, value) in nearest.items():
-            if not self.lines.explained(stack.values[output : output + 1]):
-                stack = _replaced(stack, output, form, value, self.lines.inputs)
+        for output in self._missing:
+            stack = _replaced(stack, output, *nearest[output], self.lines.inputs)
         return stack
 
     def _cut_short(self, output: int, form: AbsoluteForm) -> Fit:

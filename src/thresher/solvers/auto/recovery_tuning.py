@@ -231,9 +231,10 @@ class RecoverTuning:
     last_steps: int = 3
     explained: float = 10.0
     filled: float = 0.1
-    # Several outputs: 1 less the cosine below which two lines are one, and what is added to the equations for
-    # outputs on lines, as a share of their diagonal.
+    # Several outputs: 1 less the cosine above which two lines are one, and above which neurons of one output
+    # are tried as one; what is added to the equations for outputs on lines, as a share of their diagonal.
     same_line: float = 1e-6
+    twins: float = 1e-3
     line_ridge: float = 1e-12
     # Of the weights that an output would read if each layer held half of the budget, evenly spread, how many
     # times it is first allowed, and how many more.
@@ -242,8 +243,9 @@ class RecoverTuning:
     # The factor by which that is raised where a student that was cut down leaves so many times what it left.
     raised: float = 2.0
     raised_above: float = 30.0
-    # The share of the passes that one search for an output may take, and searches for one output.
-    alone: float = 0.35
+    # Passes, as counted for the stretches, that one search for an output may take: all stretches and two
+    # cycles. How many searches an output may have.
+    alone: float = 90.0
     searches: int = 3
     # Outputs in a row that are not found while none has been: then nothing is.
     in_vain: int = 2
