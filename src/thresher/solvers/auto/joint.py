@@ -22,6 +22,7 @@ from thresher.solvers.auto.lines import Stack
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, shrink
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.sides import sides_of
+from thresher.solvers.auto.straight import straight_neurons
 from thresher.solvers.auto.subset import Subset, compact
 
 
@@ -150,7 +151,8 @@ class Joint:
         tuning, best = self.tuning, None
         residual = (2 * stack.values.mean()).sqrt().item() + tuning.rounding
         for share in tuning.tolerances:
-            fit = self._at(written(stack, share * residual, *self._kind, tuning))
+            network = written(stack, share * residual, *self._kind, tuning)
+            fit = self._at(self._straightened(network, share * residual))
             if best is None or fit.nonzeros < best.nonzeros:
                 best = fit
             if fit.nonzeros <= self.allowed:
@@ -161,6 +163,38 @@ class Joint:
     @property
     def _kind(self) -> tuple[bool, bool]:
         return self.few.layout.direct, self.few.centred and self.few.layout.bias
+
+    def _straightened(self, network: Written, tolerance: float) -> Written:
+        """Write linear parts that outputs share as neurons that are on for all rows."""
+        room = self.few.layout.widths[1] - len(network.hidden)
+        if room <= 0 or not bool((network.direct != 0).any()):
+            return network
+        weights, gains, direct = straight_neurons(network.direct, tolerance)
+        weights, gains, direct = weights[:room], gains[:, :room], direct + gains[:, room:] @ weights[room:]
+        low, high = self._extremes(weights)
+        side = torch.where(high <= 0, -1.0, 1.0).double()
+        low = torch.where(high <= 0, -high, low)
+        # Where a neuron is not on by itself a bias makes it so.
+        if self.few.layout.bias:
+            lift = torch.where(low < 0, -low, 0.0)
+            constants = network.constants - (gains * side * lift).sum(1, keepdim=True)
+            hidden = torch.cat([weights * side[:, None], lift[:, None]], 1)
+        else:
+            on = low >= 0
+            direct = direct + gains[:, ~on] @ weights[~on]
+            hidden, gains, side = (weights * side[:, None])[on], gains[:, on], side[on]
+            constants = network.constants
+        outer = torch.cat([network.outer, gains * side], 1)
+        return Written(torch.cat([network.hidden, hidden]), outer, direct, constants)
+
+    def _extremes(self, weights: Tensor) -> tuple[Tensor, Tensor]:  # both (neurons,)
+        """Give the least and the largest sums over all rows."""
+        data = self.objective.data
+        low, high = (torch.full((len(weights),), sign * torch.inf, dtype=weights.dtype) for sign in (1, -1))
+        for batch in data.chunks(len(weights)):
+            sums = batch.X @ weights.T
+            low, high = torch.minimum(low, sums.min(0).values), torch.maximum(high, sums.max(0).values)
+        return data.ranks.highest(low.neg()).neg(), data.ranks.highest(high)
 
     def _at(self, network: Written) -> Fit:
         objective, point = network.strongest(self.few.layout.widths[1]).at(self.few)

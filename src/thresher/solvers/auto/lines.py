@@ -73,8 +73,10 @@ class Lines:
         self.halves = torch.where(above >= below, 1.0, -1.0).double()
         # How strongly the output bends along each line from which it was found, in its own units.
         self.strength = torch.zeros(0, dtype=torch.float64)
-        moved = objective.moved
-        self.foldable = torch.ones(self.inputs, dtype=torch.bool) if moved is None else ~moved
+        # An input that is never negative, as a count or a pixel, has no fold.
+        self.foldable = (above > 0) & (below > 0)
+        if objective.moved is not None:
+            self.foldable &= ~objective.moved
         targets, share = data.every(data.targets).double(), data.every(data.share).double()
         means = share @ targets
         spread = (share @ (targets - means).square()).sqrt()

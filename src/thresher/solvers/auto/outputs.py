@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
@@ -65,12 +66,13 @@ class OutputSearch(Search):
         known: AbsoluteForm,
         most: int,
         finish: Callable[[AbsoluteForm], Fit],
+        folding: Tensor,
     ) -> None:
-        super().__init__(problem, rival)
+        super().__init__(problem, rival, folding)
         features, self.finish = self.subset.units[0], finish
         self.most, self.known = most, on_inputs(known, features).to(self.form.data.dtype)
         self.known = self.known.folded(self.form)
-        self.exact = absolute_objective(self.polish.few)
+        self.exact = absolute_objective(self.polish.few, self.form.folding)
         self.found: AbsoluteForm | None = None
         if self.known.neurons and bool((self.known.signs != self.signs).any()):
             self.signs = 0
@@ -93,9 +95,17 @@ class OutputSearch(Search):
         return True
 
     def fitted(self, form: AbsoluteForm) -> tuple[AbsoluteForm, float]:
-        """Fit a student in float64, and drop what gains no more than an accident does."""
+        """Fit a student in float64, admit what it lacks, and drop what gains no more than an accident does."""
         tuning = self.tuning
         form, value = moves.refit(self.exact, form.to(torch.float64), tuning.polish_steps, tuning)
+        for _ in range(tuning.repairs):
+            if self._explains(value) or 2 * value > tuning.promising * self.spread**2:
+                break
+            count = max(tuning.repaired_least, int(tuning.repaired * self.budget))
+            more, after = moves.shrink(self.exact, moves.grow(self.exact, form, count), self.budget, tuning)
+            if after >= tuning.repair_helps * value:
+                break
+            form, value = more, after
         for smaller in (self._without_twins, self._without_accidents):
             if self._explains(value):
                 few, after = moves.refit(self.exact, smaller(form), tuning.polish_steps, tuning)
@@ -117,7 +127,8 @@ class OutputSearch(Search):
 
     def cut(self, form: AbsoluteForm) -> Fit:
         """Make a network of all outputs, this one as an unfinished student has it."""
-        form = self._merged(form).prune(self.form, int(self.tuning.kept_last * self.budget))
+        form = self._merged(form.to(self.form.data.dtype))
+        form = form.prune(self.form, int(self.tuning.kept_last * self.budget))
         return self.finish(self.whole(self._shrunk(form)[0]))
 
     def whole(self, form: AbsoluteForm) -> AbsoluteForm:
@@ -213,8 +224,8 @@ class Outputs:
         seed = problem.seed + 1000 * self.tried[output]
         guess = min(problem.budget, self._needed())
         alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
-        finish = partial(self._cut_short, output)
-        return OutputSearch(alone_problem, self.rival, self.stack.form(output), problem.budget, finish)
+        known, finish = self.stack.form(output), partial(self._cut_short, output)
+        return OutputSearch(alone_problem, self.rival, known, problem.budget, finish, self.lines.foldable)
 
     def _needed(self) -> int:
         """Guess the weights that an output reads: if half of the budget is in each layer, evenly spread."""
@@ -242,7 +253,8 @@ class Outputs:
 
     def _cut_short(self, output: int, form: AbsoluteForm) -> Fit:
         """Make a network of what there is while an output is searched: others are constants."""
-        nothing = AbsoluteForm.of(self.lines.objective, form.weights[:0].double(), form.signs[:0].double())
+        nothing = replace(form, weights=form.weights[:0], signs=form.signs[:0])
+        nothing = replace(nothing, linear=0 * form.linear, folds=0 * form.folds, constant=0 * form.constant)
         nearest = {other: (nothing, 0.5 * float(self.lines.spread[other] ** 2)) for other in self._missing}
         nearest |= self.nearest | {output: (form, 0.0)}
         return self.joint.within(self.joint.network(self._with(nearest)))
