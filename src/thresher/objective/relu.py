@@ -71,7 +71,7 @@ class Relu:
     absolute : bool
         Whether neurons are ``|z|`` rather than ``relu(z)``.
     folding : bool tensor of shape (inputs,), optional
-        With `absolute`, which inputs have values of both signs, if that is known: others have no kink at zero.
+        With `absolute`, which inputs have values of both signs: others have no kink at zero. All by default.
     memory_limit : int
         Bytes that blocks of gradients may take.
     """

@@ -54,8 +54,8 @@ class AbsoluteData(Data):
 def absolute_objective(objective: Relu, folding: Tensor | None = None) -> Relu:
     """Turn the objective of a ReLU network into that of the absolute-value form, without neurons yet.
 
-    The constant belongs to the linear part, which is free: where biases are allowed it is always held. `folding`
-    says which inputs have values of both signs, where that is known.
+    The constant belongs to the linear part, which is free: where biases are allowed it is always held.
+    `folding` says which inputs have values of both signs, where that is known.
     """
     inputs, bias = objective.layout.widths[0], objective.layout.bias
     return replace(

@@ -134,9 +134,7 @@ class Joint:
     tuning : RecoverTuning
     """
 
-    def __init__(
-        self, objective: Relu, few: Relu, budget: int, peak: float, tuning: RecoverTuning
-    ) -> None:
+    def __init__(self, objective: Relu, few: Relu, budget: int, peak: float, tuning: RecoverTuning) -> None:
         self.objective, self.few, self.budget, self.tuning = objective, few, budget, tuning
         self.peak = peak
 

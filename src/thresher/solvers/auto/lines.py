@@ -89,9 +89,12 @@ class Lines:
         return 2 * values <= self.tuning.found * self.peaks.square()
 
     def add(self, form: AbsoluteForm) -> None:
-        """Add the lines of one output; of two versions of a line the output that bends more has the better."""
+        """Add the lines of one output; of two versions of a line that of the stronger bend stays."""
         above, below = self._rows_beside(form.weights.double())
-        sides, size = torch.where(above >= below, 1.0, -1.0), form.weights[:, : self.inputs].double().norm(dim=1)
+        sides, size = (
+            torch.where(above >= below, 1.0, -1.0),
+            form.weights[:, : self.inputs].double().norm(dim=1),
+        )
         # Beyond all rows a line is a linear part.
         for number in ((above > 0) & (below > 0)).nonzero().flatten().tolist():
             strength, side = size[number], sides[number]

@@ -2,8 +2,8 @@
 
 An output by itself is a network of one output with fewer weights, where recovery nearly always succeeds. What
 it finds are the lines along which it bends, and other outputs bend along many of the same. So least squares
-on all lines that are known come first, which explain an output that reads no others; the easiest of those that
-are left is searched next, from what they say of it.
+on all lines that are known come first, which explain an output that reads no others; the easiest of those
+that are left is searched next, from what they say of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from thresher.linear.vector import SparseVector
-from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
@@ -95,7 +94,7 @@ class OutputSearch(Search):
         return True
 
     def fitted(self, form: AbsoluteForm) -> tuple[AbsoluteForm, float]:
-        """Fit a student in float64, admit what it lacks, and drop what gains no more than an accident does."""
+        """Fit a student in float64, admit what it lacks, drop what gains no more than an accident does."""
         tuning = self.tuning
         form, value = moves.refit(self.exact, form.to(torch.float64), tuning.polish_steps, tuning)
         for _ in range(tuning.repairs):
@@ -144,7 +143,9 @@ class OutputSearch(Search):
         found = self._explains(value)
         if found:
             self.found = form
-        yield Progress("candidate", self.passes, value, form.nonzeros, cut=partial(self.cut, form), found=found)
+        yield Progress(
+            "candidate", self.passes, value, form.nonzeros, cut=partial(self.cut, form), found=found
+        )
         return found, None
 
 
@@ -275,5 +276,9 @@ def _replaced(stack: Stack, output: int, form: AbsoluteForm, value: float, input
     values = stack.values.clone()
     values[output] = value
     return replace(
-        stack, weights=torch.cat([stack.weights, weights / size[:, None]]), gains=gains, values=values, **changed
+        stack,
+        weights=torch.cat([stack.weights, weights / size[:, None]]),
+        gains=gains,
+        values=values,
+        **changed,
     )

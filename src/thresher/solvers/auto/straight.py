@@ -1,8 +1,8 @@
 """Straight neurons: the linear parts of several outputs, written with fewer weights where they share terms.
 
-A neuron that is on for all rows, such as a sum of pixels, bends nothing: outputs that read it have multiples of
-its weights in their linear parts, ``q_j = v_j w``. Then columns of the matrix of linear parts, one for each
-input, are multiples of one vector v, which gives the neuron away. An input that other neurons or direct
+A neuron that is on for all rows, such as a sum of pixels, bends nothing: outputs that read it have multiples
+of its weights in their linear parts, ``q_j = v_j w``. Then columns of the matrix of linear parts, one for
+each input, are multiples of one vector v, which gives the neuron away. An input that other neurons or direct
 connections read as well has a column that is a sum, of which a known v explains some entries.
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 # Columns whose cosine differs from 1 by less than this are multiples of one another.
 PARALLEL = 1e-7
-# Entries of a column that a multiple of a known one brings to less than this share of themselves are explained.
+# Entries of a column that a multiple of a known vector brings below this share of themselves are explained.
 EXPLAINED = 1e-4
 
 
@@ -40,7 +40,10 @@ def straight_neurons(linear: Tensor, tolerance: float) -> tuple[Tensor, Tensor, 
         fresh = _shared_directions(rest)
         if len(fresh) == 0:
             break
-        found, weights = torch.cat([found, fresh]), torch.cat([weights, weights.new_zeros(len(fresh), inputs)])
+        found, weights = (
+            torch.cat([found, fresh]),
+            torch.cat([weights, weights.new_zeros(len(fresh), inputs)]),
+        )
         for column in ((rest != 0).sum(0) > 1).nonzero().flatten().tolist():
             _explain(rest[:, column], found, weights[:, column], tolerance)
         used = (weights != 0).sum(1)
@@ -81,7 +84,9 @@ def _shared_directions(rest: Tensor) -> Tensor:  # (directions, outputs)
 def _explain(column: Tensor, found: Tensor, weights: Tensor, tolerance: float) -> None:
     """Take multiples of known vectors from a column as long as that zeroes more than one entry, in place."""
     while True:
-        ratios = torch.where(found != 0, column / torch.where(found != 0, found, 1.0), 0.0)  # (found, outputs)
+        ratios = torch.where(
+            found != 0, column / torch.where(found != 0, found, 1.0), 0.0
+        )  # (found, outputs)
         # Every entry proposes the multiple that zeroes it; the one that zeroes the most wins.
         left = (column - ratios[:, :, None] * found[:, None]).abs()  # (found, proposals, outputs)
         zeroed = (left <= (EXPLAINED * column.abs()).clamp(min=tolerance)) & (column != 0)
