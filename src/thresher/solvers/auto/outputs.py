@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from thresher.linear.vector import SparseVector
+from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
@@ -30,6 +31,17 @@ from thresher.solvers.auto.recover import searched
 from thresher.solvers.auto.sides import ReluForm
 
 
+def outputs_size(problem: Problem) -> int:
+    """Count the numbers that recovery fits freely to one output, at most."""
+    return problem_size(_with_room(problem))
+
+
+def _with_room(problem: Problem) -> Problem:
+    """Let students hold what several outputs need."""
+    tuning = problem.tuning
+    return replace(problem, tuning=replace(tuning, weights=max(tuning.weights, tuning.many_weights)))
+
+
 def outputs_may_be_exact(problem: Problem) -> bool:
     """Say whether recovery output by output takes this problem, and could tell a network from an accident."""
     objective, tuning = problem.objective, problem.tuning
@@ -37,7 +49,7 @@ def outputs_may_be_exact(problem: Problem) -> bool:
     fits = layout.layers == 2 and not layout.fused and objective.loss.name == "squared"
     if not fits or problem.budget > tuning.most:
         return False
-    if data.amount < tuning.rows_each * problem_size(problem):
+    if data.amount < tuning.rows_each * outputs_size(problem):
         return False
     # Targets of two values are labels, of which a sparse network is not the source.
     return all(len(column.unique()) != 2 for column in data.every(data.targets).T)
@@ -45,7 +57,7 @@ def outputs_may_be_exact(problem: Problem) -> bool:
 
 def recover_outputs(problem: Problem, rival: float = math.inf) -> Generator[Progress, None, bool]:
     """Search for the network of several outputs that explains the targets; see `recover.recover`."""
-    search = Outputs(problem, rival)
+    search = Outputs(_with_room(problem), rival)
     while (output := search.next()) is not None:
         yield from search.searched(output)
     return (yield from search.answer())
@@ -168,6 +180,7 @@ class Outputs:
         # What searches came closest with, for outputs that are not found.
         self.nearest: dict[int, tuple[AbsoluteForm, float]] = {}
         self.stack = self.lines.fitted()
+        self.tempered, self.factor = tempered(problem.objective, tuning.highest)
 
     @property
     def _missing(self) -> list[int]:
@@ -199,7 +212,7 @@ class Outputs:
             if progress.passes > most:
                 break
         if search.found is not None:
-            self.lines.add(search.whole(search.found))
+            self.lines.add(scaled(search.whole(search.found), self.factor))
             self.stack = self.lines.fitted()
             self.successes += 1
             return
@@ -210,10 +223,10 @@ class Outputs:
         if search.best is not None:
             form, value = search.fitted(search.best[0])
             if output not in self.nearest or value < self.nearest[output][1]:
-                self.nearest[output] = search.whole(form), value
+                self.nearest[output] = scaled(search.whole(form), self.factor), value
 
     def _search(self, output: int) -> OutputSearch:
-        problem, objective = self.problem, self.problem.objective
+        problem, objective = self.problem, self.tempered
         layout = replace(objective.layout, widths=(*objective.layout.widths[:-1], 1), fused=True)
         one = slice(output, output + 1)
         alone = replace(
@@ -225,7 +238,7 @@ class Outputs:
         seed = problem.seed + 1000 * self.tried[output]
         guess = min(problem.budget, self._needed())
         alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
-        known, finish = self.stack.form(output), partial(self._cut_short, output)
+        known, finish = scaled(self.stack.form(output), 1 / self.factor), partial(self._cut_short, output)
         return OutputSearch(alone_problem, self.rival, known, problem.budget, finish, self.lines.foldable)
 
     def _needed(self) -> int:
@@ -254,6 +267,7 @@ class Outputs:
 
     def _cut_short(self, output: int, form: AbsoluteForm) -> Fit:
         """Make a network of what there is while an output is searched: others are constants."""
+        form = scaled(form, self.factor)
         nothing = replace(form, weights=form.weights[:0], signs=form.signs[:0])
         nothing = replace(nothing, linear=0 * form.linear, folds=0 * form.folds, constant=0 * form.constant)
         nearest = {other: (nothing, 0.5 * float(self.lines.spread[other] ** 2)) for other in self._missing}
@@ -282,3 +296,28 @@ def _replaced(stack: Stack, output: int, form: AbsoluteForm, value: float, input
         values=values,
         **changed,
     )
+
+
+def tempered(objective: Relu, highest: float) -> tuple[Relu, Tensor]:  # (), (inputs,)
+    """Scale inputs down whose largest values are more than so many times their size, and give the factors.
+
+    In a column that is zero on nearly all rows the others are huge once it has unit size, and the steps of a
+    training that meets one of them undo what it has learned.
+    """
+    data, peaks = objective.data, torch.zeros(objective.layout.widths[0], dtype=torch.float64)
+    for batch in data.chunks(1):
+        peaks = torch.maximum(peaks, batch.X.abs().max(0).values.double())
+    factor = (highest / data.ranks.highest(peaks).clamp(min=highest)).double()
+    if bool((factor == 1).all()):
+        return objective, factor
+    origins = None if objective.origins is None else objective.origins * factor
+    moved = data.moved(torch.zeros_like(factor), factor)
+    return replace(objective, data=moved, origins=origins), factor
+
+
+def scaled(form: AbsoluteForm, factor: Tensor) -> AbsoluteForm:
+    """Give a form that does on inputs what this one does on ``factor`` times as much of them."""
+    weights = form.weights.double().clone()
+    weights[:, : form.inputs] *= factor
+    parts = form.linear.double() * factor, form.folds.double() * factor
+    return replace(form, weights=weights, linear=parts[0], folds=parts[1])
