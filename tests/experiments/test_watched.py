@@ -53,7 +53,9 @@ def test_cells_are_widths_budgets_and_rows_and_all_leaves_them_out() -> None:
     cells = WATCHED.chosen(Choices(m=(10, 20), s=(100,), seeds=(3,), rows=500))
     found = [(one["hidden"], one["budget"], one["n"], one.seed) for one in cells]
     assert found == [(10, 100, 500, 3), (20, 100, 500, 3)]
-    assert any((one["hidden"], one["budget"], one["n"]) == (100, 1000, 60_000) for one in WATCHED.cells(Choices()))
+    assert any(
+        (one["hidden"], one["budget"], one["n"]) == (100, 1000, 60_000) for one in WATCHED.cells(Choices())
+    )
     assert WATCHED is experiment_named("watched") and WATCHED not in experiments_named("all")
     with pytest.raises(ParameterError, match="at most so many"):
         WATCHED.chosen(Choices(rows=60_001))

@@ -56,9 +56,7 @@ def known(hidden: Tensor, Y: Tensor) -> Lines:
 def stacked(stack: Stack) -> Tensor:  # (rows, outputs)
     """Compute what a stack says of the rows."""
     sums = X @ stack.weights[:, :INPUTS].T + stack.weights[:, INPUTS]
-    return (
-        sums.abs() @ stack.gains.T + X @ stack.linear.T + X.abs() @ stack.folds.T + stack.constants.T
-    )
+    return sums.abs() @ stack.gains.T + X @ stack.linear.T + X.abs() @ stack.folds.T + stack.constants.T
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -97,9 +95,7 @@ def test_inputs_without_a_negative_value_have_no_fold() -> None:
     rows = X.clone()
     rows[:, 2] = rows[:, 2].abs()
     objective = objective_of(Y)
-    lines = Lines(
-        Relu(Data(rows.numpy(), Y, dtype=torch.float64), objective.layout, objective.loss), TUNING
-    )
+    lines = Lines(Relu(Data(rows.numpy(), Y, dtype=torch.float64), objective.layout, objective.loss), TUNING)
     assert lines.foldable.tolist() == [True, True, False, True, True, True]
 
 

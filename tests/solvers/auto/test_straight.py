@@ -12,9 +12,13 @@ OUTPUTS, INPUTS = 10, 120
 
 
 def shared(neurons: int, seed: int, direct: int) -> tuple[np.ndarray, int]:
-    """Draw the linear parts of neurons that several outputs read, and direct connections; with their weights."""
+    """Draw linear parts of neurons that several outputs read, and direct connections; and count weights."""
     random = np.random.default_rng(seed)
-    weights, gains, alone = np.zeros((neurons, INPUTS)), np.zeros((OUTPUTS, neurons)), np.zeros((OUTPUTS, INPUTS))
+    weights, gains, alone = (
+        np.zeros((neurons, INPUTS)),
+        np.zeros((OUTPUTS, neurons)),
+        np.zeros((OUTPUTS, INPUTS)),
+    )
     for neuron in range(neurons):
         weights[neuron, random.choice(INPUTS, 6, replace=False)] = random.standard_normal(6)
         gains[random.choice(OUTPUTS, 4, replace=False), neuron] = random.standard_normal(4)

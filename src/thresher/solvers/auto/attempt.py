@@ -27,10 +27,12 @@ from thresher.solvers.auto.subset import Subset
 class Search:
     """A recovery under way: the problem in its several forms, the passes spent, the best student."""
 
-    def __init__(self, problem: Problem, rival: float, folding: Tensor | None = None) -> None:
+    def __init__(
+        self, problem: Problem, rival: float, among: Tensor | None = None, folding: Tensor | None = None
+    ) -> None:
         self.problem, self.tuning, self.budget, self.rival = problem, problem.tuning, problem.budget, rival
         objective, tuning = problem.objective, problem.tuning
-        features = feature_subset(problem)
+        features = feature_subset(problem, among)
         self.subset = Subset.of(objective, (features, None, None))
         self.form = absolute_objective(self.subset.part, None if folding is None else folding[features])
         self.random = np.random.default_rng([problem.seed, 3])

@@ -9,7 +9,7 @@ that are left is searched next, from what they say of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import replace
 from functools import partial
 
@@ -68,22 +68,28 @@ class OutputSearch(Search):
 
     Sides are the same for all outputs and chosen for all together. A student that seems to need more weights
     than it is allowed is allowed more.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of this output alone.
+    rival : float
+    exact : Relu
+        Its objective on some rows, in float64.
+    known : AbsoluteForm
+        What the lines that are known say of it.
+    of : Outputs
+        All outputs.
+    output : int
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        rival: float,
-        known: AbsoluteForm,
-        most: int,
-        finish: Callable[[AbsoluteForm], Fit],
-        folding: Tensor,
+        self, problem: Problem, rival: float, exact: Relu, known: AbsoluteForm, of: Outputs, output: int
     ) -> None:
-        super().__init__(problem, rival, folding)
-        features, self.finish = self.subset.units[0], finish
-        self.most, self.known = most, on_inputs(known, features).to(self.form.data.dtype)
-        self.known = self.known.folded(self.form)
-        self.exact = absolute_objective(self.polish.few, self.form.folding)
+        super().__init__(problem, rival, of.steady, of.lines.foldable)
+        self.most, self.of, self.output = of.problem.budget, of, output
+        self.known = on_inputs(known, self.subset.units[0]).to(self.form.data.dtype).folded(self.form)
+        self.exact = absolute_objective(exact, of.lines.foldable)
         self.found: AbsoluteForm | None = None
         if self.known.neurons and bool((self.known.signs != self.signs).any()):
             self.signs = 0
@@ -108,9 +114,10 @@ class OutputSearch(Search):
     def fitted(self, form: AbsoluteForm) -> tuple[AbsoluteForm, float]:
         """Fit a student in float64, admit what it lacks, drop what gains no more than an accident does."""
         tuning = self.tuning
-        form, value = moves.refit(self.exact, form.to(torch.float64), tuning.polish_steps, tuning)
+        form = self.whole(form).to(torch.float64)
+        form, value = moves.refit(self.exact, form, tuning.polish_steps, tuning)
         for _ in range(tuning.repairs):
-            if self._explains(value) or 2 * value > tuning.promising * self.spread**2:
+            if self._explains(value) or 2 * value > tuning.near * self.spread**2:
                 break
             count = max(tuning.repaired_least, int(tuning.repaired * self.budget))
             more, after = moves.shrink(self.exact, moves.grow(self.exact, form, count), self.budget, tuning)
@@ -140,24 +147,23 @@ class OutputSearch(Search):
         """Make a network of all outputs, this one as an unfinished student has it."""
         form = self._merged(form.to(self.form.data.dtype))
         form = form.prune(self.form, int(self.tuning.kept_last * self.budget))
-        return self.finish(self.whole(self._shrunk(form)[0]))
+        return self.of.cut_short(self.output, self.whole(self._shrunk(form)[0]))
 
     def whole(self, form: AbsoluteForm) -> AbsoluteForm:
-        """Give a student on all inputs."""
+        """Give a student, which reads some inputs, on all of them."""
         return on_all_inputs(form, self.subset.units[0], self.problem.objective.layout.widths[0])
 
     def _candidate(
         self, form: AbsoluteForm, value: float
     ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
-        if not self.promises(value):
+        if 2 * value > self.tuning.near * self.spread**2:
             return False, None
         form, value = self.fitted(form)
         found = self._explains(value)
         if found:
             self.found = form
-        yield Progress(
-            "candidate", self.passes, value, form.nonzeros, cut=partial(self.cut, form), found=found
-        )
+        cut = partial(self.of.cut_short, self.output, form)
+        yield Progress("candidate", self.passes, value, form.nonzeros, cut=cut, found=found)
         return found, None
 
 
@@ -180,7 +186,7 @@ class Outputs:
         # What searches came closest with, for outputs that are not found.
         self.nearest: dict[int, tuple[AbsoluteForm, float]] = {}
         self.stack = self.lines.fitted()
-        self.tempered, self.factor = tempered(problem.objective, tuning.highest)
+        self.steady = steady_inputs(problem.objective, tuning.highest).nonzero().flatten()
 
     @property
     def _missing(self) -> list[int]:
@@ -212,7 +218,7 @@ class Outputs:
             if progress.passes > most:
                 break
         if search.found is not None:
-            self.lines.add(scaled(search.whole(search.found), self.factor))
+            self.lines.add(search.found)
             self.stack = self.lines.fitted()
             self.successes += 1
             return
@@ -223,23 +229,23 @@ class Outputs:
         if search.best is not None:
             form, value = search.fitted(search.best[0])
             if output not in self.nearest or value < self.nearest[output][1]:
-                self.nearest[output] = scaled(search.whole(form), self.factor), value
+                self.nearest[output] = form, value
 
     def _search(self, output: int) -> OutputSearch:
-        problem, objective = self.problem, self.tempered
+        problem, objective = self.problem, self.problem.objective
         layout = replace(objective.layout, widths=(*objective.layout.widths[:-1], 1), fused=True)
         one = slice(output, output + 1)
-        alone = replace(
-            objective,
-            data=objective.data.with_targets(objective.data.targets[:, one]),
-            layout=layout,
-            middle=None if objective.middle is None else objective.middle[one],
+        middle = None if objective.middle is None else objective.middle[one]
+        alone, exact = (
+            replace(
+                part, data=part.data.with_targets(part.data.targets[:, one]), layout=layout, middle=middle
+            )
+            for part in (objective, self.lines.objective)
         )
         seed = problem.seed + 1000 * self.tried[output]
         guess = min(problem.budget, self._needed())
         alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
-        known, finish = scaled(self.stack.form(output), 1 / self.factor), partial(self._cut_short, output)
-        return OutputSearch(alone_problem, self.rival, known, problem.budget, finish, self.lines.foldable)
+        return OutputSearch(alone_problem, self.rival, exact, self.stack.form(output), self, output)
 
     def _needed(self) -> int:
         """Guess the weights that an output reads: if half of the budget is in each layer, evenly spread."""
@@ -265,9 +271,8 @@ class Outputs:
             stack = _replaced(stack, output, *nearest[output], self.lines.inputs)
         return stack
 
-    def _cut_short(self, output: int, form: AbsoluteForm) -> Fit:
+    def cut_short(self, output: int, form: AbsoluteForm) -> Fit:
         """Make a network of what there is while an output is searched: others are constants."""
-        form = scaled(form, self.factor)
         nothing = replace(form, weights=form.weights[:0], signs=form.signs[:0])
         nothing = replace(nothing, linear=0 * form.linear, folds=0 * form.folds, constant=0 * form.constant)
         nearest = {other: (nothing, 0.5 * float(self.lines.spread[other] ** 2)) for other in self._missing}
@@ -298,26 +303,15 @@ def _replaced(stack: Stack, output: int, form: AbsoluteForm, value: float, input
     )
 
 
-def tempered(objective: Relu, highest: float) -> tuple[Relu, Tensor]:  # (), (inputs,)
-    """Scale inputs down whose largest values are more than so many times their size, and give the factors.
+def steady_inputs(objective: Relu, highest: float) -> Tensor:  # (inputs,), bool
+    """Say which inputs have no value that is more than so many times their size.
 
-    In a column that is zero on nearly all rows the others are huge once it has unit size, and the steps of a
-    training that meets one of them undo what it has learned.
+    In a column that is zero on nearly all rows the others are huge once it has unit size, and a step that
+    meets one of them undoes what a training has learned.
     """
-    data, peaks = objective.data, torch.zeros(objective.layout.widths[0], dtype=torch.float64)
-    for batch in data.chunks(1):
-        peaks = torch.maximum(peaks, batch.X.abs().max(0).values.double())
-    factor = (highest / data.ranks.highest(peaks).clamp(min=highest)).double()
-    if bool((factor == 1).all()):
-        return objective, factor
-    origins = None if objective.origins is None else objective.origins * factor
-    moved = data.moved(torch.zeros_like(factor), factor)
-    return replace(objective, data=moved, origins=origins), factor
-
-
-def scaled(form: AbsoluteForm, factor: Tensor) -> AbsoluteForm:
-    """Give a form that does on inputs what this one does on ``factor`` times as much of them."""
-    weights = form.weights.double().clone()
-    weights[:, : form.inputs] *= factor
-    parts = form.linear.double() * factor, form.folds.double() * factor
-    return replace(form, weights=weights, linear=parts[0], folds=parts[1])
+    peaks = torch.zeros(objective.layout.widths[0], dtype=objective.data.dtype)
+    for batch in objective.data.chunks(1):
+        peaks = torch.maximum(peaks, batch.X.abs().max(0).values)
+    peaks = objective.data.ranks.highest(peaks)
+    steady = (peaks > 0) & (peaks <= highest)
+    return steady if bool(steady.any()) else torch.ones_like(steady)

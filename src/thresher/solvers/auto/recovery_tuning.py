@@ -234,8 +234,8 @@ class RecoverTuning:
     # Several outputs: weights that a wide student may hold in any case, enough for all of a thousand inputs,
     # because what one output does not read another may.
     many_weights: int = 2**17
-    # The largest value of an input, in its root mean squares, beyond which it is scaled down for students.
-    highest: float = 10.0
+    # The largest value of an input, in its root mean squares, that students are trained on.
+    highest: float = 20.0
     # 1 less the cosine above which two lines are one, and above which neurons of one output
     # are tried as one; what is added to the equations for outputs on lines, as a share of their diagonal.
     same_line: float = 1e-6
