@@ -175,11 +175,11 @@ def test_it_is_for_squared_errors_of_one_hidden_layer_on_enough_rows_that_are_no
     assert not outputs_may_be_exact(labels)
 
 
-def test_inputs_with_rare_large_values_are_read_in_the_end_and_not_by_students() -> None:
-    X, _ = drawn(0, rows=3000)
-    X[:, 3] = np.sign(X[:, 3]) * (np.arange(len(X)) % 500 == 7)
-    bent = np.maximum(X[:, 1] + X[:, 2], 0)
-    Y = np.column_stack([np.maximum(X[:, 0] - 0.3 * X[:, 3], 0), bent + 0.3 * X[:, 3]])
-    assert steady_inputs(problem_of(X, Y).objective, 20.0).tolist() == [j != 3 for j in range(INPUTS)]
-    progress, found = told(recover_outputs(problem_of(X, Y)))
-    assert found and progress[-1].nonzeros <= 10
+def test_students_are_not_trained_on_inputs_with_rare_large_values() -> None:
+    X, Y = drawn(0)
+    X[:, 3] *= np.arange(len(X)) % 700 == 7
+    X[:, 5] = 0
+    assert steady_inputs(problem_of(X, Y).objective, 20.0).tolist() == [
+        j not in (3, 5) for j in range(INPUTS)
+    ]
+    assert steady_inputs(problem_of(0 * X, Y).objective, 20.0).all()

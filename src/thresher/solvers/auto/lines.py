@@ -9,6 +9,8 @@ tried on the others by least squares.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import torch
@@ -88,8 +90,19 @@ class Lines:
         """Say which outputs are explained, where mean losses are these."""
         return 2 * values <= self.tuning.found * self.peaks.square()
 
-    def add(self, form: AbsoluteForm) -> None:
-        """Add the lines of one output; of two versions of a line that of the stronger bend stays."""
+    def with_nearly(self, forms: Iterable[AbsoluteForm]) -> Lines:
+        """Give these lines and those of outputs that are nearly found, where they are not known better."""
+        other = copy(self)
+        for form in forms:
+            other.add(form, self.tuning.twins, len(self.weights))
+        return other
+
+    def add(self, form: AbsoluteForm, same: float | None = None, sure: int = 0) -> None:
+        """Add the lines of one output; of two versions of a line that of the stronger bend stays.
+
+        Two are versions of one where their cosine is within `same` of 1; the first `sure` stay in any case.
+        """
+        same = self.tuning.same_line if same is None else same
         above, below = self._rows_beside(form.weights.double())
         sides, size = (
             torch.where(above >= below, 1.0, -1.0),
@@ -100,13 +113,19 @@ class Lines:
             strength, side = size[number], sides[number]
             line = form.weights[number].double() / strength
             cosine = self._unit(self.weights) @ self._unit(line[None])[0]
-            near = (cosine.abs() > 1 - self.tuning.same_line).nonzero().flatten()
+            near = (cosine.abs() > 1 - same).nonzero().flatten()
             if near.numel() == 0:
                 self.weights = torch.cat([self.weights, line[None]])
                 self.strength = torch.cat([self.strength, strength[None]])
                 self.sides = torch.cat([self.sides, side[None].double()])
-            elif strength > self.strength[near[0]]:
-                self.weights[near[0]], self.strength[near[0]], self.sides[near[0]] = line, strength, side
+            elif near[0] >= sure and strength > self.strength[near[0]]:
+                self._replace(int(near[0]), line, strength, side)
+
+    def _replace(self, number: int, line: Tensor, strength: Tensor, side: Tensor) -> None:
+        # Others may hold the same tensors.
+        self.weights, self.strength = self.weights.clone(), self.strength.clone()
+        self.sides = self.sides.clone()
+        self.weights[number], self.strength[number], self.sides[number] = line, strength, side
 
     def _rows_beside(self, weights: Tensor) -> tuple[Tensor, Tensor]:  # both (lines,)
         """Count the rows on either side of lines."""

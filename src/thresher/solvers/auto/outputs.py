@@ -198,17 +198,34 @@ class Outputs:
         if self.successes == 0 and self.failed >= self.tuning.in_vain:
             return None
         left = self.stack.values / self.lines.spread.square().clamp(min=1e-300)
+        there = len(self._heard.weights)
         open_ones = [
             output
             for output in self._missing
-            if self.tried[output] < self.tuning.searches and self.known[output] < len(self.lines.weights)
+            if self.tried[output] < self.tuning.searches and self.known[output] < there
         ]
         return min(open_ones, key=lambda output: (self.tried[output], float(left[output])), default=None)
+
+    @property
+    def _heard(self) -> Lines:
+        """The lines that are known, and those of outputs that are nearly found."""
+        nearest = sorted((self.nearest[output] for output in self._near), key=lambda one: one[1])
+        return self.lines.with_nearly(form for form, _ in nearest)
+
+    @property
+    def _near(self) -> list[int]:
+        """Outputs of which a search has left next to nothing."""
+        most = self.tuning.almost * self.lines.spread.square()
+        return [one for one in self._missing if 2 * self._closest(one) <= float(most[one])]
+
+    def _closest(self, output: int) -> float:
+        """Give the least mean loss that a search has left of an output."""
+        return self.nearest[output][1] if output in self.nearest else math.inf
 
     def searched(self, output: int) -> Generator[Progress, None, None]:
         """Search one output, and try the lines that it finds on all of them."""
         search = self._search(output)
-        self.known[output] = len(self.lines.weights)
+        self.known[output] = len(self._heard.weights)
         self.tried[output] += 1
         most = self.tuning.alone * search.unit
         before = self.passes
@@ -223,13 +240,19 @@ class Outputs:
             self.successes += 1
             return
         self.failed += 1
+        self._look_at(search)
+
+    def _look_at(self, search: OutputSearch) -> None:
+        """Learn from a search that has not found its output."""
+        output = search.output
         if 2 * min(search.values, default=math.inf) > self.tuning.early * search.spread**2:
             # Nothing like a network was seen.
             self.failed = max(self.failed, self.tuning.in_vain)
         if search.best is not None:
             form, value = search.fitted(search.best[0])
-            if output not in self.nearest or value < self.nearest[output][1]:
+            if value < self._closest(output):
                 self.nearest[output] = form, value
+            self.successes += int(output in self._near)
 
     def _search(self, output: int) -> OutputSearch:
         problem, objective = self.problem, self.problem.objective
@@ -245,7 +268,8 @@ class Outputs:
         seed = problem.seed + 1000 * self.tried[output]
         guess = min(problem.budget, self._needed())
         alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
-        return OutputSearch(alone_problem, self.rival, exact, self.stack.form(output), self, output)
+        stack = self._heard.fitted() if self._near else self.stack
+        return OutputSearch(alone_problem, self.rival, exact, stack.form(output), self, output)
 
     def _needed(self) -> int:
         """Guess the weights that an output reads: if half of the budget is in each layer, evenly spread."""
@@ -265,10 +289,12 @@ class Outputs:
         return found
 
     def _with(self, nearest: dict[int, tuple[AbsoluteForm, float]]) -> Stack:
-        """Take outputs that are not explained as searches came closest, with lines of their own."""
-        stack = self.stack
+        """Take outputs that are not explained as searches came closest, over shared lines if those serve."""
+        stack = self._heard.fitted() if self._near else self.stack
         for output in self._missing:
-            stack = _replaced(stack, output, *nearest[output], self.lines.inputs)
+            form, value = nearest[output]
+            if stack.values[output] > self.tuning.raised_above * value:
+                stack = _replaced(stack, output, form, value, self.lines.inputs)
         return stack
 
     def cut_short(self, output: int, form: AbsoluteForm) -> Fit:
@@ -304,14 +330,16 @@ def _replaced(stack: Stack, output: int, form: AbsoluteForm, value: float, input
 
 
 def steady_inputs(objective: Relu, highest: float) -> Tensor:  # (inputs,), bool
-    """Say which inputs have no value that is more than so many times their size.
+    """Say which inputs have no value that is more than so many times their root mean square.
 
     In a column that is zero on nearly all rows the others are huge once it has unit size, and a step that
     meets one of them undoes what a training has learned.
     """
-    peaks = torch.zeros(objective.layout.widths[0], dtype=objective.data.dtype)
-    for batch in objective.data.chunks(1):
-        peaks = torch.maximum(peaks, batch.X.abs().max(0).values)
-    peaks = objective.data.ranks.highest(peaks)
-    steady = (peaks > 0) & (peaks <= highest)
+    data = objective.data
+    peaks, squares = (torch.zeros(objective.layout.widths[0], dtype=torch.float64) for _ in range(2))
+    for batch in data.chunks(1):
+        peaks = torch.maximum(peaks, batch.X.abs().max(0).values.double())
+        squares += (batch.share @ batch.X.square()).double()
+    peaks, (squares,) = data.ranks.highest(peaks), data.ranks.sum(squares)
+    steady = (peaks > 0) & (peaks <= highest * squares.sqrt())
     return steady if bool(steady.any()) else torch.ones_like(steady)
