@@ -78,15 +78,29 @@ class OutputSearch(Search):
         Its objective on some rows, in float64.
     known : AbsoluteForm
         What the lines that are known say of it.
+    left : float
+        The mean loss that those leave.
     of : Outputs
         All outputs.
     output : int
     """
 
     def __init__(
-        self, problem: Problem, rival: float, exact: Relu, known: AbsoluteForm, of: Outputs, output: int
+        self,
+        problem: Problem,
+        rival: float,
+        exact: Relu,
+        known: AbsoluteForm,
+        left: float,
+        of: Outputs,
+        output: int,
     ) -> None:
         super().__init__(problem, rival, of.steady, of.lines.foldable)
+        if 2 * left <= self.tuning.mostly * self.spread**2:
+            # How near a student is shows in what least squares leave: a linear part explains nearly all.
+            self.spread = math.sqrt(2 * left)
+            self.rate = self.tuning.rate * self.spread / math.sqrt(problem.budget)
+            self.tuning = replace(self.tuning, hopeless=self.tuning.hopeless_rest)
         self.most, self.of, self.output = of.problem.budget, of, output
         self.known = on_inputs(known, self.subset.units[0]).to(self.form.data.dtype).folded(self.form)
         self.exact = absolute_objective(exact, of.lines.foldable)
@@ -269,7 +283,8 @@ class Outputs:
         guess = min(problem.budget, self._needed())
         alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
         stack = self._heard.fitted() if self._near else self.stack
-        return OutputSearch(alone_problem, self.rival, exact, stack.form(output), self, output)
+        known, left = stack.form(output), float(stack.values[output])
+        return OutputSearch(alone_problem, self.rival, exact, known, left, self, output)
 
     def _needed(self) -> int:
         """Guess the weights that an output reads: if half of the budget is in each layer, evenly spread."""
