@@ -17,18 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.linear.vector import SparseVector
+from thresher.objective.data import Data
 from thresher.objective.relu import Relu
-from thresher.objective.running import Point
-from thresher.solvers.auto import moves
-from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
-from thresher.solvers.auto.attempt import Search
+from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.joint import Joint
-from thresher.solvers.auto.lines import Lines, Stack, on_all_inputs, on_inputs
+from thresher.solvers.auto.lines import Lines, Stack
 from thresher.solvers.auto.newton import Fit
+from thresher.solvers.auto.output_search import OutputSearch, Told
 from thresher.solvers.auto.problem import Problem, Progress, problem_size
 from thresher.solvers.auto.recover import searched
-from thresher.solvers.auto.sides import ReluForm
 
 
 def outputs_size(problem: Problem) -> int:
@@ -61,124 +58,6 @@ def recover_outputs(problem: Problem, rival: float = math.inf) -> Generator[Prog
     while (output := search.next()) is not None:
         yield from search.searched(output)
     return (yield from search.answer())
-
-
-class OutputSearch(Search):
-    """The search of one output, which starts from lines that are known and ends before sides are chosen.
-
-    Sides are the same for all outputs and chosen for all together. A student that seems to need more weights
-    than it is allowed is allowed more.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of this output alone.
-    rival : float
-    exact : Relu
-        Its objective on some rows, in float64.
-    known : AbsoluteForm
-        What the lines that are known say of it.
-    left : float
-        The mean loss that those leave.
-    of : Outputs
-        All outputs.
-    output : int
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        rival: float,
-        exact: Relu,
-        known: AbsoluteForm,
-        left: float,
-        of: Outputs,
-        output: int,
-    ) -> None:
-        super().__init__(problem, rival, of.steady, of.lines.foldable)
-        if 2 * left <= self.tuning.mostly * self.spread**2:
-            # How near a student is shows in what least squares leave: a linear part explains nearly all.
-            self.spread = math.sqrt(2 * left)
-            self.rate = self.tuning.rate * self.spread / math.sqrt(problem.budget)
-            self.tuning = replace(self.tuning, hopeless=self.tuning.hopeless_rest)
-        self.most, self.of, self.output = of.problem.budget, of, output
-        self.known = on_inputs(known, self.subset.units[0]).to(self.form.data.dtype).folded(self.form)
-        self.exact = absolute_objective(exact, of.lines.foldable)
-        self.found: AbsoluteForm | None = None
-        if self.known.neurons and bool((self.known.signs != self.signs).any()):
-            self.signs = 0
-
-    def start(self) -> AbsoluteForm:
-        """Make a wide student of the lines that are known and small random neurons."""
-        form, known = super().start(), self.known
-        if known.neurons == 0:
-            return form
-        weights, signs = torch.cat([known.weights, form.weights]), torch.cat([known.signs, form.signs])
-        return replace(known, weights=weights, signs=signs)
-
-    def raised(self, value: float) -> bool:
-        """Allow more weights where cutting a student down is what spoiled it."""
-        tuning = self.tuning
-        good = 2 * value <= tuning.almost * self.spread**2
-        if not good or self.budget >= self.most or self.best_value <= tuning.raised_above * value:
-            return False
-        self.budget, self.best = min(self.most, int(tuning.raised * self.budget)), None
-        return True
-
-    def fitted(self, form: AbsoluteForm) -> tuple[AbsoluteForm, float]:
-        """Fit a student in float64, admit what it lacks, drop what gains no more than an accident does."""
-        tuning = self.tuning
-        form = self.whole(form).to(torch.float64)
-        form, value = moves.refit(self.exact, form, tuning.polish_steps, tuning)
-        for _ in range(tuning.repairs):
-            if self._explains(value) or 2 * value > tuning.near * self.spread**2:
-                break
-            count = max(tuning.repaired_least, int(tuning.repaired * self.budget))
-            more, after = moves.shrink(self.exact, moves.grow(self.exact, form, count), self.budget, tuning)
-            if after >= tuning.repair_helps * value:
-                break
-            form, value = more, after
-        for smaller in (self._without_twins, self._without_accidents):
-            if self._explains(value):
-                few, after = moves.refit(self.exact, smaller(form), tuning.polish_steps, tuning)
-                form, value = (few, after) if self._explains(after) else (form, value)
-        return form, value
-
-    def _without_twins(self, form: AbsoluteForm) -> AbsoluteForm:
-        """Merge neurons of nearly one line, whatever that costs before the next fit."""
-        tuning = replace(self.tuning, merge_cosine=1 - self.tuning.twins)
-        batch = self.exact.data.batch(slice(0, self.exact.data.rows))
-        return moves.merge(self.exact, form, batch, math.inf, tuning)
-
-    def _without_accidents(self, form: AbsoluteForm) -> AbsoluteForm:
-        return moves.eliminate(self.exact, form, form.nonzeros, self.tuning)
-
-    def _explains(self, value: float) -> bool:
-        nothing = SparseVector.zeros(self.polish.few.size, torch.float64)
-        return self.polish.explains(Fit(Point(nothing, None), value))
-
-    def cut(self, form: AbsoluteForm) -> Fit:
-        """Make a network of all outputs, this one as an unfinished student has it."""
-        form = self._merged(form.to(self.form.data.dtype))
-        form = form.prune(self.form, int(self.tuning.kept_last * self.budget))
-        return self.of.cut_short(self.output, self.whole(self._shrunk(form)[0]))
-
-    def whole(self, form: AbsoluteForm) -> AbsoluteForm:
-        """Give a student, which reads some inputs, on all of them."""
-        return on_all_inputs(form, self.subset.units[0], self.problem.objective.layout.widths[0])
-
-    def _candidate(
-        self, form: AbsoluteForm, value: float
-    ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
-        if 2 * value > self.tuning.near * self.spread**2:
-            return False, None
-        form, value = self.fitted(form)
-        found = self._explains(value)
-        if found:
-            self.found = form
-        cut = partial(self.of.cut_short, self.output, form)
-        yield Progress("candidate", self.passes, value, form.nonzeros, cut=cut, found=found)
-        return found, None
 
 
 class Outputs:
@@ -248,25 +127,19 @@ class Outputs:
             yield replace(progress, passes=self.passes, found=False)
             if progress.passes > most:
                 break
+        closest = search.closest()
         if search.found is not None:
             self.lines.add(search.found)
             self.stack = self.lines.fitted()
             self.successes += 1
             return
         self.failed += 1
-        self._look_at(search)
-
-    def _look_at(self, search: OutputSearch) -> None:
-        """Learn from a search that has not found its output."""
-        output = search.output
+        if closest is not None and closest[1] < self._closest(output):
+            self.nearest[output] = closest
+            self.successes += int(output in self._near)
         if 2 * min(search.values, default=math.inf) > self.tuning.early * search.spread**2:
             # Nothing like a network was seen.
             self.failed = max(self.failed, self.tuning.in_vain)
-        if search.best is not None:
-            form, value = search.fitted(search.best[0])
-            if value < self._closest(output):
-                self.nearest[output] = form, value
-            self.successes += int(output in self._near)
 
     def _search(self, output: int) -> OutputSearch:
         problem, objective = self.problem, self.problem.objective
@@ -279,12 +152,30 @@ class Outputs:
             )
             for part in (objective, self.lines.objective)
         )
+        stack = self._heard.fitted() if self._near else self.stack
         seed = problem.seed + 1000 * self.tried[output]
         guess = min(problem.budget, self._needed())
+        alone = replace(alone, data=self._steadied(alone.data, stack.linear[output]))
         alone_problem = replace(problem, objective=alone, budget=guess, seed=seed)
-        stack = self._heard.fitted() if self._near else self.stack
-        known, left = stack.form(output), float(stack.values[output])
-        return OutputSearch(alone_problem, self.rival, exact, known, left, self, output)
+        told = Told(
+            exact=exact,
+            known=stack.form(output),
+            left=float(stack.values[output]),
+            steady=self.steady,
+            folding=self.lines.foldable,
+            most=problem.budget,
+            finish=partial(self.cut_short, output),
+        )
+        return OutputSearch(alone_problem, self.rival, told)
+
+    def _steadied(self, data: Data, linear: Tensor) -> Data:
+        """Take what inputs that students do not see are known to add off the targets."""
+        unseen = torch.ones(self.lines.inputs, dtype=torch.bool)
+        unseen[self.steady] = False
+        if not bool(unseen.any()):
+            return data
+        known = [(batch.X[:, unseen] @ linear[unseen].to(batch.X.dtype)) for batch in data.chunks(1)]
+        return data.with_targets(data.targets - torch.cat(known)[:, None])
 
     def _needed(self) -> int:
         """Guess the weights that an output reads: if half of the budget is in each layer, evenly spread."""

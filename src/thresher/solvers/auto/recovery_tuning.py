@@ -253,9 +253,10 @@ class RecoverTuning:
     alone: float = 90.0
     searches: int = 3
     # Where least squares leave less than this share of an output, errors are shares of what they leave, and a
-    # student is hopeless that leaves more than so much of it.
+    # student is hopeless that leaves more than so much of it at first, or after its last training.
     mostly: float = 1e-2
-    hopeless_rest: float = 0.6
+    hopeless_rest: float = 0.9
+    unexplained_rest: float = 0.3
     # Outputs in a row that are not found while none has been: then nothing is.
     in_vain: int = 2
     # Newton steps of the whole network at the end.
