@@ -155,9 +155,12 @@ class Lines:
         explained = self.explained(values)
         chance = (self.tuning.certain + math.sqrt(2 * math.log(max(2, len(G))))) ** 2
         used = everything.clone()
-        for output in range(self.outputs):
+        some = list(range(self.outputs)) if len(self.weights) else explained.nonzero().flatten().tolist()
+        for output in some:
             each = (self.tuning.no_accident if explained[output] else chance) * 2 * float(values[output])
-            free = torch.arange(len(G)) >= self.bias + self.inputs
+            # What folds are worth shows once an output is explained.
+            first = self.bias + self.inputs if explained[output] else len(G) - len(self.weights)
+            free = torch.arange(len(G)) >= first
             limits = math.inf, each / amount
             gone = removal(G, coefficients[output], free, 0, self.tuning.line_ridge, *limits)
             used[output, gone] = False

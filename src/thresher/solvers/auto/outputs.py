@@ -20,6 +20,7 @@ from torch import Tensor
 from thresher.objective.data import Data
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.absolute import AbsoluteForm
+from thresher.solvers.auto.equations import matrix_bytes
 from thresher.solvers.auto.joint import Joint
 from thresher.solvers.auto.lines import Lines, Stack
 from thresher.solvers.auto.newton import Fit
@@ -44,7 +45,10 @@ def outputs_may_be_exact(problem: Problem) -> bool:
     objective, tuning = problem.objective, problem.tuning
     layout, data = objective.layout, objective.data
     fits = layout.layers == 2 and not layout.fused and objective.loss.name == "squared"
-    if not fits or problem.budget > tuning.most:
+    if not fits or problem.budget > tuning.most or data.sparse:
+        return False
+    # Least squares on inputs and their folds hold matrices as large as those of Newton's equations.
+    if matrix_bytes(2 * layout.widths[0], tuning.newton) > max(objective.memory_limit, tuning.newton.small):
         return False
     if data.amount < tuning.rows_each * outputs_size(problem):
         return False
