@@ -55,7 +55,7 @@ EXPERIMENTS = {
         WATCHED,
     )
 }
-# What the theory says when it is run, what one draw leaves out, what goes further; "all" is what the paper shows.
+# What the theory says when it is run, what one draw leaves out, what goes further; "all" is the paper's.
 BESIDE = (PHASE_DIAGRAM.name, THEOREM.name, CERTIFICATES.name, SKETCH_DRAWS.name, WATCHED.name)
 
 
