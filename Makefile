@@ -52,11 +52,12 @@ results: $(INSTALLED)
 	$(RUN) recovery --out results
 	$(RUN) figure-1 --parts left --methods paper,auto --out results
 	$(RUN) figure-1 --parts right --m 5,20 $(SAMPLE)
-	$(RUN) figure-2 --parts left --m 10,50 $(SAMPLE)
+	$(RUN) figure-2 --parts left --methods auto --out results
 	$(RUN) figure-2 --parts right --m 5,20 $(SAMPLE)
 	$(RUN) runtimes --out results
 	$(RUN) sketch-draws --out results
 	$(RUN) all --quick --out results/quick
+	$(RUN) watched --out results
 	$(RUN) phase-diagram --out results
 	$(RUN) theorem --out results/theory
 	$(RUN) certificates --out results/theory

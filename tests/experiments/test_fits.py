@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -85,6 +86,16 @@ def test_a_fit_stops_when_its_time_is_over() -> None:
     )
     assert fitted.model.status_.name == "callback"
     assert fitted.model.n_iter_ == 1
+
+
+def test_a_fit_that_is_kept_waiting_has_the_time_it_would_have_had() -> None:
+    spent = fits.time_limit(0.2)
+    assert not spent({"seconds": 1000.0})
+    began = time.process_time()
+    while time.process_time() - began <= 0.2:
+        pass
+    assert spent({"seconds": 1000.0})
+    assert not spent({"seconds": 0.1})
 
 
 def test_an_interrupted_fit_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:

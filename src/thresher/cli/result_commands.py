@@ -37,7 +37,7 @@ def reproduce(
         str,
         typer.Argument(
             help="figure-1 to figure-5, table-1, table-2, runtimes, ablations, recovery, phase-diagram, "
-            "theorem, certificates, sketch-draws, or all.",
+            "theorem, certificates, sketch-draws, watched, or all.",
             metavar="EXPERIMENT",
         ),
     ],

@@ -21,6 +21,7 @@ from thresher.experiments.sketch_draws import SKETCH_DRAWS
 from thresher.experiments.sweep import Sweep
 from thresher.experiments.tables import TABLE_1, TABLE_2
 from thresher.experiments.theorem import THEOREM
+from thresher.experiments.watched import WATCHED
 
 __all__ = [
     "ALL",
@@ -51,10 +52,11 @@ EXPERIMENTS = {
         THEOREM,
         CERTIFICATES,
         SKETCH_DRAWS,
+        WATCHED,
     )
 }
-# What the paper's theory says when it is run, and what one draw leaves out; "all" is what the paper shows.
-BESIDE = (PHASE_DIAGRAM.name, THEOREM.name, CERTIFICATES.name, SKETCH_DRAWS.name)
+# What the theory says when it is run, what one draw leaves out, what goes further; "all" is the paper's.
+BESIDE = (PHASE_DIAGRAM.name, THEOREM.name, CERTIFICATES.name, SKETCH_DRAWS.name, WATCHED.name)
 
 
 def experiment_named(name: str) -> Experiment:

@@ -150,6 +150,12 @@ class Data:
             return self
         return Data(self.X, self.targets, self.weight, self.seen, dtype, self.memory_limit, self.ranks)
 
+    def with_targets(self, targets: Tensor) -> Data:
+        """Give the same rows with other targets, and the copy of their inputs where there is one."""
+        other = copy(self)
+        other.targets = targets
+        return other
+
     def moved(self, shift: Tensor, factor: Tensor) -> Data:  # (columns,), (columns,)
         """Give the same rows with inputs ``(x - shift) * factor``, without a copy."""
         origin, scale = (np.zeros(self.columns), np.ones(self.columns))

@@ -70,6 +70,8 @@ class Relu:
         network may cost.
     absolute : bool
         Whether neurons are ``|z|`` rather than ``relu(z)``.
+    folding : bool tensor of shape (inputs,), optional
+        With `absolute`, which inputs have values of both signs: others have no kink at zero. All by default.
     memory_limit : int
         Bytes that blocks of gradients may take.
     """
@@ -82,6 +84,7 @@ class Relu:
     middle: Tensor | None = None
     biased: bool = False
     absolute: bool = False
+    folding: Tensor | None = None
     memory_limit: int = 64 * 2**20
 
     kind: ClassVar[str] = "relu"

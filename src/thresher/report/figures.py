@@ -109,6 +109,7 @@ def draw(experiment: str, outcomes: Sequence[Outcome]) -> dict[str, Figure]:
         "runtimes": budgets.runtimes,
         "phase-diagram": phase.phase_diagram,
         "sketch-draws": draws.sketch_draws,
+        "watched": phase.watched,
     }
     if not outcomes:
         return {}

@@ -51,10 +51,11 @@ class AbsoluteData(Data):
         return torch.cat([X, X.abs()], 1)
 
 
-def absolute_objective(objective: Relu) -> Relu:
+def absolute_objective(objective: Relu, folding: Tensor | None = None) -> Relu:
     """Turn the objective of a ReLU network into that of the absolute-value form, without neurons yet.
 
     The constant belongs to the linear part, which is free: where biases are allowed it is always held.
+    `folding` says which inputs have values of both signs, where that is known.
     """
     inputs, bias = objective.layout.widths[0], objective.layout.bias
     return replace(
@@ -64,6 +65,7 @@ def absolute_objective(objective: Relu) -> Relu:
         origins=None if objective.origins is None else objective.origins.repeat(2),
         middle=torch.zeros(1, dtype=torch.float64) if bias else None,
         absolute=True,
+        folding=folding,
     )
 
 
@@ -184,6 +186,7 @@ class AbsoluteForm:
 
 
 def foldable(objective: Relu) -> Tensor:  # (inputs,), bool
-    """Say which inputs may have folds: those whose origin is zero in raw units."""
-    inputs, moved = objective.layout.widths[0] // 2, objective.moved
-    return torch.ones(inputs, dtype=torch.bool) if moved is None else ~moved[:inputs]
+    """Say which inputs may have folds: those whose origin is zero in raw units, with values of both signs."""
+    inputs, moved, folding = objective.layout.widths[0] // 2, objective.moved, objective.folding
+    out = torch.ones(inputs, dtype=torch.bool) if moved is None else ~moved[:inputs]
+    return out if folding is None else out & folding

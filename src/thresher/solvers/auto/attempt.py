@@ -27,11 +27,14 @@ from thresher.solvers.auto.subset import Subset
 class Search:
     """A recovery under way: the problem in its several forms, the passes spent, the best student."""
 
-    def __init__(self, problem: Problem, rival: float) -> None:
+    def __init__(
+        self, problem: Problem, rival: float, among: Tensor | None = None, folding: Tensor | None = None
+    ) -> None:
         self.problem, self.tuning, self.budget, self.rival = problem, problem.tuning, problem.budget, rival
         objective, tuning = problem.objective, problem.tuning
-        self.subset = Subset.of(objective, (feature_subset(problem), None, None))
-        self.form = absolute_objective(self.subset.part)
+        features = feature_subset(problem, among)
+        self.subset = Subset.of(objective, (features, None, None))
+        self.form = absolute_objective(self.subset.part, None if folding is None else folding[features])
         self.random = np.random.default_rng([problem.seed, 3])
         self.orders = np.random.default_rng([problem.seed, 2])
         exact = replace(self.subset, whole=objective.to(torch.float64))
@@ -68,6 +71,10 @@ class Search:
     def falls(self, before: float, after: float) -> bool:
         """Say whether a training under way still falls fast."""
         return after < self.tuning.falling * before
+
+    def raised(self, value: float) -> bool:
+        """Say whether a student that leaves so little is cut down once more, to a larger budget."""
+        return False
 
     @property
     def left(self) -> float:
@@ -236,6 +243,11 @@ class Search:
                 break
         return form, value
 
+    def promises(self, value: float) -> bool:
+        """Say whether a student that was cut down is worth a candidate."""
+        promising = 2 * value <= self.tuning.promising * self.spread**2
+        return promising or self.left <= self.tuning.patience * self.problem.passes
+
     def _candidate(
         self, form: AbsoluteForm, value: float
     ) -> Generator[Progress, None, tuple[bool, ReluForm | None]]:
@@ -244,12 +256,10 @@ class Search:
         Says whether the network was found; if not, and if the sides cost more weights than there are, gives
         the network that holds too many.
         """
-        tuning, polish = self.tuning, self.polish
-        promising = 2 * value <= tuning.promising * self.spread**2
-        if not promising and self.left > tuning.patience * self.problem.passes:
+        if not self.promises(value):
             return False, None
-        network, fits = polish.relu(form, value)
-        answer = self._polished(network.strongest(self.problem.hidden).at(polish.few))
+        network, fits = self.polish.relu(form, value)
+        answer = self._polished(network.strongest(self.problem.hidden).at(self.polish.few))
         yield answer
         return answer.found, None if fits else network
 

@@ -22,8 +22,8 @@ from thresher.solvers.auto.falling import within
 from thresher.solvers.auto.judge import Candidate
 from thresher.solvers.auto.large import Large
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
-from thresher.solvers.auto.recover import recover
+from thresher.solvers.auto.problem import Problem
+from thresher.solvers.auto.recoveries import Recovery, recovery_of
 from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.small import Small, finished
 from thresher.solvers.auto.subset import Subset, packed, subset_of
@@ -118,15 +118,15 @@ class Search:
             yield self._iterate(self.subset.lift(known), math.nan, "start", score=math.inf)
         fresh = known is None and not self.solver.incremental
         problem = self._problem()
-        exact = fresh and may_be_exact(problem)
-        if exact and self.objective.data.amount >= self.tuning.judge.first * problem_size(problem):
-            if (yield from self._recovered(problem)):
+        exact = recovery_of(problem) if fresh else None
+        if exact and self.objective.data.amount >= self.tuning.judge.first * exact.size(problem):
+            if (yield from self._recovered(exact, problem)):
                 return
-            exact = False
+            exact = None
         search = self._small(known) if self.small else self._large()
         best = yield from self._searched(search, known)
         near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
-        if exact and near and (yield from self._recovered(problem, best.score)):
+        if exact and near and (yield from self._recovered(exact, problem, best.score)):
             return
         close = min(self.close, key=lambda one: one.score, default=best)
         if close.score < self.tuning.judge.close * best.score:
@@ -146,16 +146,18 @@ class Search:
         batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
         return Problem(self.objective, self.budget, self.solver.passes, batch, self.seed, self.tuning.recover)
 
-    def _recovered(self, problem: Problem, rival: float = math.inf) -> Generator[Iterate, None, bool]:
+    def _recovered(
+        self, way: Recovery, problem: Problem, rival: float = math.inf
+    ) -> Generator[Iterate, None, bool]:
         """Try exact recovery; says whether it succeeded."""
         before = self.passes
-        for progress in recover(problem, rival):
+        for progress in way.search(problem, rival):
             self.passes = before + progress.passes
             self.cut = progress.cut
             if progress.fit is None:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)
             elif not progress.found:
-                self.close.append(self._nearly(problem, progress.fit))
+                self.close.append(self._nearly(way.size(problem), progress.fit))
                 yield self._candidate(self.close[-1])
             else:
                 exact = replace(self.objective.to(torch.float64), alpha=0.0)
@@ -167,12 +169,12 @@ class Search:
                     return True
         return False
 
-    def _nearly(self, problem: Problem, fit: Fit) -> Candidate:
+    def _nearly(self, numbers: int, fit: Fit) -> Candidate:
         """Make a candidate of a network that recovery fitted to all rows.
 
         Its score is Akaike's final prediction error, ``value (n + k) / (n - k)`` for k numbers on n rows.
         """
-        rows, numbers = self.objective.data.amount, problem_size(problem)
+        rows = self.objective.data.amount
         score = torch.tensor([fit.value * (rows + numbers) / max(1.0, rows - numbers)], dtype=torch.float64)
         alpha = penalties(self.objective.loss, self.solver.alpha, self.tuning.judge)[0]
         return Candidate("recovery", fit, alpha, score, torch.ones_like(score), 1.0, ("recovery",))

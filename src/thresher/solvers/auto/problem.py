@@ -95,11 +95,13 @@ def problem_size(problem: Problem) -> int:
     return problem.budget + 2 * min(problem.objective.layout.widths[0], _most_inputs(problem))
 
 
-def feature_subset(problem: Problem) -> Tensor:
-    """Choose the inputs that a student may use: all, or those that say most where that is too many."""
+def feature_subset(problem: Problem, among: Tensor | None = None) -> Tensor:
+    """Choose the inputs that a student may use: some, or those of them that say most if too many."""
     objective, most = problem.objective, _most_inputs(problem)
-    inputs = objective.layout.widths[0]
-    return torch.arange(inputs) if inputs <= most else largest(relevance(objective).float(), most)
+    among = torch.arange(objective.layout.widths[0]) if among is None else among
+    if among.numel() <= most:
+        return among
+    return among[largest(relevance(objective)[among].float(), most)]
 
 
 def _most_inputs(problem: Problem) -> int:

@@ -34,7 +34,12 @@ def recover(problem: Problem, rival: float = math.inf) -> Generator[Progress, No
     bool
         Whether the network was found: the last candidate is then the answer.
     """
-    search, tuning = Search(problem, rival), problem.tuning
+    return (yield from searched(Search(problem, rival)))
+
+
+def searched(search: Search) -> Generator[Progress, None, bool]:
+    """Run a search; see `recover`."""
+    problem, tuning = search.problem, search.tuning
     found = yield from _wide(search)
     if found is None and search.signs:
         # Neurons of one sign leave too much: try both, as long as that is better.
@@ -79,6 +84,9 @@ def _wide(search: Search, most: Sequence[float] = ()) -> Generator[Progress, Non
             yield from search.attempt(student, tuning.fixed_passes * length)
         ):
             return True
+        while search.raised(value):
+            if (yield from search.attempt(student, tuning.fixed_passes * length)):
+                return True
         if 2 * search.best_value <= tuning.near * search.spread**2:
             # It is nearly found: cycles, which start from there, are shorter than the next stretch.
             return False

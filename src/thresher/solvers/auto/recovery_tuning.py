@@ -231,6 +231,36 @@ class RecoverTuning:
     last_steps: int = 3
     explained: float = 10.0
     filled: float = 0.1
+    # Several outputs: weights that a wide student may hold in any case, enough for all of a thousand inputs,
+    # because what one output does not read another may.
+    many_weights: int = 2**17
+    # The largest value of an input, in its root mean squares, that students are trained on.
+    highest: float = 20.0
+    # 1 less the cosine above which two lines are one, and above which neurons of one output
+    # are tried as one; what is added to the equations for outputs on lines, as a share of their diagonal.
+    same_line: float = 1e-6
+    twins: float = 1e-3
+    line_ridge: float = 1e-12
+    # Of the weights that an output would read if each layer held half of the budget, evenly spread, how many
+    # times it is first allowed, and how many more.
+    needed: float = 1.5
+    needed_least: int = 8
+    # The factor by which that is raised where a student that was cut down leaves so many times what it left.
+    raised: float = 2.0
+    raised_above: float = 30.0
+    # Passes, as counted for the stretches, that one search for an output may take: all stretches and two
+    # cycles. How many searches an output may have.
+    alone: float = 90.0
+    searches: int = 3
+    # Where least squares leave less than this share of an output, errors are shares of what they leave, and a
+    # student is hopeless that leaves more than so much of it at first, or after its last training.
+    mostly: float = 1e-2
+    hopeless_rest: float = 0.9
+    unexplained_rest: float = 0.3
+    # Outputs in a row that are not found while none has been: then nothing is.
+    in_vain: int = 2
+    # Newton steps of the whole network at the end.
+    joint_steps: int = 3
     # Newton's method in all of this: nearly undamped, because students are near the end of their training.
     newton: NewtonTuning = field(
         default_factory=lambda: NewtonTuning(damping=1e-6, helps=0.2, helps_rows=math.inf)

@@ -108,8 +108,27 @@ def to_relu(
 
 def choose_sides(form: AbsoluteForm, tolerance: float, tuning: SidesTuning) -> tuple[Tensor, Tensor, Tensor]:
     """Give the side of every neuron, the linear part that then remains, and the folds, all in float64."""
-    pull = to_host((form.weights[:, : form.inputs].double() * form.signs.double()[:, None]).T)
-    linear, folds = to_host(form.linear.double()), to_host(form.folds.double())
+    pull = (form.weights[:, : form.inputs].double() * form.signs.double()[:, None]).T
+    return sides_of(pull, form.linear.double(), form.folds.double(), tolerance, tuning)
+
+
+def sides_of(
+    pulls: Tensor, line: Tensor, kinks: Tensor, tolerance: float, tuning: SidesTuning
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Choose sides that leave the least of a linear part; see `choose_sides`.
+
+    Parameters
+    ----------
+    pulls : float64 tensor of shape (features, neurons)
+        What every neuron adds to the linear part on one side, and takes from it on the other. Several outputs
+        have features of their own, one after the other.
+    line, kinks : float64 tensors of shape (features,)
+        The linear part and the folds.
+    tolerance : float
+        What is left up to this is taken for zero.
+    tuning : SidesTuning
+    """
+    pull, linear, folds = to_host(pulls), to_host(line), to_host(kinks)
     folds = np.where(np.abs(folds) <= tolerance, 0.0, folds)
     side = _by_least_squares(pull, linear, folds, tuning)
     while (side == 0).any():
