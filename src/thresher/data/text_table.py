@@ -124,7 +124,7 @@ def _first_line(source: Path | bytes, told: TextFormat) -> list[str]:
         try:
             return next(csv.reader(filled, delimiter=told.separator, skipinitialspace=True))
         except csv.Error:
-            # Cells of more than 131,072 letters are read by pandas alone, which takes longer for many columns.
+            # Cells of more than 131,072 letters are read by pandas alone, which takes longer.
             return _cells(_read(source, told, **WRITTEN, header=None, nrows=1))[0]
 
 
