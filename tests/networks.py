@@ -18,7 +18,7 @@ ODD_NAMES = (
     "*/ int main(void) { /* ??/",
     "caf\u00e9 \u2713",
     "line\nbreak\ttab",
-    "\x1b[31mred\x1b[0m \ud800",
+    "\x1b[31mred\x1b[0m",
     "relu",
     "100% {of} $x_1^2$ & ~#",
     "'''); import os; os.abort() #",

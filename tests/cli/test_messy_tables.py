@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from thresher import Network
 from thresher.cli.app import app
+from thresher.cli.whole import rows_of
 
 QUICK = ("--budget", "6", "--hidden", "2", "--no-compare")
 ROWS = 60
@@ -126,6 +127,12 @@ def test_labels_come_back_to_the_letter(tmp_path: Path) -> None:
     assert found["score"]["value"] > 0.9
     model = fitted(tmp_path, x=X, y=np.where(X > 15, 2**53 + 1, 2**53))
     assert Network.load(model).classes.tolist() == [2**53, 2**53 + 1]
+
+
+def test_codes_are_told_apart_wherever_a_table_is_read(tmp_path: Path) -> None:
+    codes = np.where(np.arange(30) % 2 == 0, "01", "1")
+    model = fitted(tmp_path, "--text", "code", code=codes, y=X + 0.5)
+    assert rows_of(tmp_path / "t.csv", Network.load(model))[:2].tolist() == [[1, 0], [0, 1]]
 
 
 def test_commas_in_quotes_after_a_space_stay_in_their_cell(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from thresher.data.prepared import prepare
 from thresher.data.survey import Held, learn_encoding, survey
 from thresher.data.tables import open_table
 from thresher.data.wishes import Wishes
-from thresher.errors import DataError, ParameterError
+from thresher.errors import DataError, ParameterError, ThresherError
 
 ROWS = 60
 
@@ -329,3 +329,82 @@ def test_models_from_before_cells_were_remembered_still_read() -> None:
 def test_notes_on_cells_that_make_no_sense_are_refused(part: dict[str, Any]) -> None:
     with pytest.raises(DataError, match="fit it again"):
         Encoding.from_details({"columns": [{"name": "a", **part}], "missing": "error", "means": None}, ("a",))
+
+
+PIECES = (
+    *(
+        "1",
+        "2.5",
+        "1,5",
+        '"1,234"',
+        '"EUR 5,00"',
+        "12%",
+        "(5)",
+        "$3",
+        "1e19",
+        "1e400",
+        "inf",
+        "0x1f",
+        "1_000",
+        "\u0663",
+    ),
+    *(
+        "yes",
+        "no",
+        "Ja",
+        "True",
+        "2024-01-05",
+        "13/05/2024",
+        "1/2/24",
+        "10:30",
+        "May 5, 2024",
+        "0000-01-01",
+        "9999-12-31",
+    ),
+    *(
+        "",
+        "?",
+        "-",
+        "NA",
+        "  ",
+        "red",
+        "a b c d",
+        "007",
+        "\x1b[1m",
+        "\u20ac",
+        '"x\ny"',
+        '"',
+        "\u200b1",
+        "9007199254740993",
+    ),
+)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_a_table_holds_it_is_read_alike_twice_or_refused_in_words(seed: int, tmp_path: Path) -> None:
+    draw = np.random.default_rng(seed)
+    mark, columns, rows = draw.choice([",", ";", "\t", "|"]), draw.integers(2, 5), draw.integers(2, 30)
+    held = [draw.choice(PIECES, draw.integers(1, 5)) for _ in range(columns)]
+    lines = [mark.join(draw.choice(["a", "b", "id", "x y", "", "gr\u00f6\u00dfe"], columns))]
+    lines += [mark.join(draw.choice(cells) for cells in held) for _ in range(rows)]
+    content = bytearray("\n".join(lines).encode(draw.choice(["utf-8", "utf-16", "utf-8-sig"])))
+    for _ in range(draw.integers(0, 4)):
+        content[draw.integers(len(content))] = draw.integers(256)
+    (tmp_path / "t.csv").write_bytes(content)
+    table = open_table(tmp_path / "t.csv")
+    try:
+        names = table.frame().columns
+        reading = (
+            {names[0]: str(draw.choice(["date", "number", "text", "date+week"]))} if seed % 3 == 0 else {}
+        )
+        ready = prepare(table, names[-1], missing="indicator", readings=reading, test_share=0)
+    except ThresherError:
+        return
+    assert np.isfinite(ready.X).all()
+    plain = json.loads(json.dumps(ready.details()["table"], allow_nan=False))
+    again = Encoding.from_details(plain, ready.encoding.features)
+    assert again == ready.encoding
+    frame = table.frame(as_written=again.as_written)
+    assert len(list(table.rows())) == len(frame) + 1
+    if ready.dropped == 0:
+        assert np.array_equal(again.filled(again.matrix(frame)), ready.X)

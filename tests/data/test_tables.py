@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,30 @@ def test_arrays_that_make_no_table_are_refused(arrays: dict[str, Any], message: 
     np.savez(tmp_path / "table.npz", **arrays)
     with pytest.raises(DataFileError, match=message):
         read_table(tmp_path / "table.npz")
+
+
+def test_an_array_that_claims_more_than_the_file_is_refused_at_once(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    claim = {"descr": "<f8", "fortran_order": False, "shape": (2**40, 2)}
+    np.lib.format.write_array_header_1_0(header, claim)
+    with zipfile.ZipFile(tmp_path / "table.npz", "w") as file:
+        file.writestr("X.npy", header.getvalue() + bytes(100))
+    with pytest.raises(DataFileError, match="'X' claims 17,592,186,044,416 bytes, and the file holds 228"):
+        read_table(tmp_path / "table.npz")
+
+
+@pytest.mark.parametrize(
+    ("index", "message"), [(2_000_000_000, "input 2,000,000,000"), (5_000_000_000, "not an svmlight file")]
+)
+def test_an_index_beyond_all_tables_is_refused_at_once(index: int, message: str, tmp_path: Path) -> None:
+    (tmp_path / "table.svmlight").write_text(f"1 1:1 {index}:2\n-1 3:1\n")
+    with pytest.raises(DataFileError, match=message):
+        read_table(tmp_path / "table.svmlight")
+
+
+def test_a_tilde_may_begin_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~foo.csv").write_text("a,y\n1,2\n")
+    assert read_table("~foo.csv").columns.tolist() == ["a", "y"]
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_table("~/~foo.csv").columns.tolist() == ["a", "y"]

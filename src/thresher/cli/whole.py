@@ -50,7 +50,7 @@ def rows_of(path: Path, network: Network | IntegerNetwork) -> Any:
         rows = open_rows(str(path))
         return rows[: min(rows.shape[0], MOST_ROWS)]
     encoding = encoding_of(network)
-    X = encoding.filled(encoding.matrix(open_table(str(path)).frame()))
+    X = encoding.filled(encoding.matrix(open_table(str(path)).frame(as_written=encoding.as_written)))
     return X[complete_rows(X)]
 
 

@@ -129,9 +129,11 @@ def moments(texts: pd.Series, form: str | None) -> pd.Series:
     if form == ISO:
         texts = texts.where(texts.str.fullmatch(ISO_SHAPE))
     try:
-        return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
+        found = pd.to_datetime(texts, format=form, errors="coerce", utc=True)
     except ValueError:
         return pd.Series(pd.NaT, index=texts.index).dt.tz_localize("UTC")
+    # Calendars of people begin with the year 1.
+    return found.where(found.dt.year.between(1, 9999))
 
 
 def first_day(found: pd.Series) -> str:

@@ -123,6 +123,8 @@ def _value(body: str, mark: str, power: str, negative: bool) -> float | None:
         return None
     whole = re.sub(r"\D", "", parts["whole"]) or "0"
     value = float(f"{whole}.{parts['rest'] or '0'}{power}")
+    if math.isinf(value):
+        return None
     return -value if negative else value
 
 

@@ -92,17 +92,26 @@ def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
     try:
         if asked.how == "text":
             return _text(column, forced=True)
-        if asked.how == "date":
-            return _dates(column, stripped(column, marks=True), asked) or _no_date(column)
-        if asked.how == "number" and holds_text(column):
-            return _figures(column, stripped(column, marks=True), mark, lenient=True)
+        if asked.how in ("date", "number") and holds_text(column):
+            return _as_asked(column, stripped(column, marks=True), asked, mark)
         if is_moment(column):
             return _moments(column, asked)
+        if asked.how == "date":
+            return _no_date(column)
         if not holds_text(column):
             return _plain(column, lacking, asked)
         return _told(column, mark)
     except DataError as error:
         return _problem(name, str(error))
+
+
+def _as_asked(column: pd.Series, texts: np.ndarray, asked: Asked, mark: str | None) -> Found:
+    """Read a column of text as dates or as numbers, as told."""
+    if _gaps(texts) == len(texts):
+        return Found(None, "left out", "no value in any row", "", len(texts))
+    if asked.how == "date":
+        return _dates(column, texts, asked) or _no_date(column)
+    return _figures(column, texts, mark, lenient=True)
 
 
 def is_moment(column: pd.Series) -> bool:
@@ -243,8 +252,6 @@ def _dates(column: pd.Series, texts: np.ndarray, asked: Asked) -> Found | None:
     import pandas as pd
 
     name = str(column.name)
-    if is_moment(column):
-        return _moments(column, asked)
     series = pd.Series(texts, dtype=object)
     different = series.dropna().drop_duplicates()
     if asked.form is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import csv
 import gzip
 import io
 import lzma
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,10 +111,21 @@ def text_format(source: Path | bytes, name: str, *, tabs: bool, encoding: str | 
     separator = "\t" if tabs else separator_of(lines)
     told = TextFormat(packing, found, separator, (), ())
     with _explained(name):
-        names = _cells(_read(source, told, **WRITTEN, header=None, nrows=1))[0]
+        names = _first_line(source, told)
     _refuse_numbers(names, lines[0], name)
     header, repeated = unique_names(names)
     return TextFormat(packing, found, separator, header, repeated)
+
+
+def _first_line(source: Path | bytes, told: TextFormat) -> list[str]:
+    """Give the cells of the first line that holds anything."""
+    with opened(source, told.packing, "rt", told.encoding) as file:
+        filled = dropwhile(lambda line: not line.strip(), file)
+        try:
+            return next(csv.reader(filled, delimiter=told.separator, skipinitialspace=True))
+        except csv.Error:
+            # Cells of more than 131,072 letters are read by pandas alone, which takes longer.
+            return _cells(_read(source, told, **WRITTEN, header=None, nrows=1))[0]
 
 
 @contextmanager
