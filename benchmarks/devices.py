@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas
+from matplotlib.figure import Figure
 from measuring import Measurement, Options
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import StratifiedKFold
@@ -34,6 +35,7 @@ from thresher.data.mnist import load_mnist
 from thresher.export.integer_c import bytes_of_tables
 from thresher.hardware import measure as on_device
 from thresher.integer import IntegerNetwork
+from thresher.report.style import new_figure, styled
 
 TRAINED, PASSES = 60_000, 40
 
@@ -220,6 +222,27 @@ def agreeing(what: str, measured: Any) -> Measurement:
     return Measurement(f"{what}: rows that agree", measured.agree, measured.rows, "", at_least=True)
 
 
+# Bytes and accuracy of a published network of about this size, whose images were made smaller too.
+PUBLISHED = ([414], [90.0])
+
+
+@styled
+def figure(rows: list[dict[str, Any]]) -> Figure:
+    """Draw accuracy against bytes of tables."""
+    drawn, (axes,) = new_figure(6.4, 4.0)
+    for kind in dict.fromkeys(row["detail"]["inputs"] for row in rows):
+        points = sorted(
+            (row["detail"]["bytes"], row["value"]) for row in rows if row["detail"]["inputs"] == kind
+        )
+        axes.plot(*zip(*points, strict=True), marker="o", label=f"Thresher, {kind}")
+    axes.plot(*PUBLISHED, marker="x", linestyle="none", color="black", label="published")
+    axes.set_xscale("log")
+    axes.set_xlabel("bytes of tables")
+    axes.set_ylabel("accuracy on 10,000 test images, %")
+    axes.legend()
+    return drawn
+
+
 PARTS: dict[str, Callable[[Path], Iterator[Measurement]]] = {
     part.__name__: part for part in (bits, smallest, tables, avr, arm, fpga, ice40)
 }
@@ -240,7 +263,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--keep", type=Path, help="folder of trained networks")
     parser.add_argument("--json", type=Path, help="file to append every figure to, one line each")
+    parser.add_argument("--figure", type=Path, help="draw what --json holds to a file, and run nothing")
     given = parser.parse_args(arguments)
+    if given.figure:
+        rows = [
+            row for row in map(json.loads, given.json.read_text().splitlines()) if row["part"] == "smallest"
+        ]
+        figure(rows).savefig(given.figure, dpi=150)
+        return 0
     unknown = set(given.parts) - set(PARTS)
     if unknown:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
