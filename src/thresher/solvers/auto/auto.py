@@ -18,11 +18,12 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.centre import Centred, centred
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
+from thresher.solvers.auto.deep import may_be_deep, recover_deep
 from thresher.solvers.auto.falling import within
 from thresher.solvers.auto.judge import Candidate
 from thresher.solvers.auto.large import Large
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.problem import Problem, may_be_exact, problem_size
+from thresher.solvers.auto.problem import Problem, Progress, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
 from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.small import Small, finished
@@ -118,15 +119,18 @@ class Search:
             yield self._iterate(self.subset.lift(known), math.nan, "start", score=math.inf)
         fresh = known is None and not self.solver.incremental
         problem = self._problem()
+        layered = fresh and may_be_deep(problem, self.tuning.deep)
+        if layered and (yield from self._recovered(problem, recover_deep(problem, self.tuning.deep))):
+            return
         exact = fresh and may_be_exact(problem)
         if exact and self.objective.data.amount >= self.tuning.judge.first * problem_size(problem):
-            if (yield from self._recovered(problem)):
+            if (yield from self._recovered(problem, recover(problem))):
                 return
             exact = False
         search = self._small(known) if self.small else self._large()
         best = yield from self._searched(search, known)
         near = self.tuning.judge.exact < best.score <= self.tuning.judge.promising
-        if exact and near and (yield from self._recovered(problem, best.score)):
+        if exact and near and (yield from self._recovered(problem, recover(problem, best.score))):
             return
         close = min(self.close, key=lambda one: one.score, default=best)
         if close.score < self.tuning.judge.close * best.score:
@@ -146,10 +150,10 @@ class Search:
         batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
         return Problem(self.objective, self.budget, self.solver.passes, batch, self.seed, self.tuning.recover)
 
-    def _recovered(self, problem: Problem, rival: float = math.inf) -> Generator[Iterate, None, bool]:
+    def _recovered(self, problem: Problem, recovery: Iterator[Progress]) -> Generator[Iterate, None, bool]:
         """Try exact recovery; says whether it succeeded."""
         before = self.passes
-        for progress in recover(problem, rival):
+        for progress in recovery:
             self.passes = before + progress.passes
             self.cut = progress.cut
             if progress.fit is None:
