@@ -81,9 +81,10 @@ def test_a_stored_draw_of_the_theorem_comes_out_again() -> None:
 
 def test_stored_certificates_come_out_again_and_none_is_false() -> None:
     done = stored("certificates")
-    again = gathered(records_of(done[0].cell, 0)[1])
+    first = next(each for each in done if each.cell.seed == 0 and each.cell["outputs"] == 1)
+    again = gathered(records_of(first.cell, 0)[1])
     assert "recovered" in again["tried"]
-    assert all(record in done[0].result["exact"] for record in again["exact"])
+    assert all(record in first.result["exact"] for record in again["exact"])
     for outputs, problems in ((1, 1500), (4, 300)):
         part = [outcome for outcome in done if outcome.cell["outputs"] == outputs]
         assert sum(outcome.result["tried"]["planted"] for outcome in part) == problems
