@@ -253,9 +253,9 @@ def test_a_budget_that_could_not_help_is_left_out(problem: Any, monkeypatch: pyt
     fits: list[int] = []
     fit = SparseMLPRegressor.fit
 
-    def counted(self: SparseMLPRegressor, *arguments: Any) -> SparseMLPRegressor:
+    def counted(self: SparseMLPRegressor, *arguments: Any, **options: Any) -> SparseMLPRegressor:
         fits.append(self.budget)
-        return fit(self, *arguments)
+        return fit(self, *arguments, **options)
 
     monkeypatch.setattr(SparseMLPRegressor, "fit", counted)
     path = SparseMLPRegressorCV([4, 9, 30], 2, bias=False, cv=2, rule="best", random_state=0)
