@@ -33,7 +33,7 @@ class Told:
     known : AbsoluteForm
         What the lines that are known say of it.
     left : float
-        The mean loss that those leave.
+        The mean loss that those leave, if errors are to be compared with it where it is small; else infinity.
     steady : int64 tensor
         The inputs that students may read.
     folding : bool tensor of shape (inputs,)

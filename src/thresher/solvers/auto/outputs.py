@@ -77,8 +77,6 @@ class Outputs:
         self.joint = Joint(exact, few, problem.budget, float(self.lines.peaks.norm()), tuning)
         self.outputs, self.passes = exact.layout.widths[-1], 0.0
         self.tried = [0] * self.outputs
-        # How many lines there were when each was last searched.
-        self.known = [-1] * self.outputs
         self.failed, self.successes = 0, 0
         # What searches came closest with, for outputs that are not found.
         self.nearest: dict[int, tuple[AbsoluteForm, float]] = {}
@@ -95,12 +93,7 @@ class Outputs:
         if self.successes == 0 and self.failed >= self.tuning.in_vain:
             return None
         left = self.stack.values / self.lines.spread.square().clamp(min=1e-300)
-        there = len(self._heard.weights)
-        open_ones = [
-            output
-            for output in self._missing
-            if self.tried[output] < self.tuning.searches and self.known[output] < there
-        ]
+        open_ones = [one for one in self._missing if self.tried[one] < self.tuning.searches]
         return min(open_ones, key=lambda output: (self.tried[output], float(left[output])), default=None)
 
     @property
@@ -122,7 +115,6 @@ class Outputs:
     def searched(self, output: int) -> Generator[Progress, None, None]:
         """Search one output, and try the lines that it finds on all of them."""
         search = self._search(output)
-        self.known[output] = len(self._heard.weights)
         self.tried[output] += 1
         most = self.tuning.alone * search.unit
         before = self.passes
@@ -164,7 +156,8 @@ class Outputs:
         told = Told(
             exact=exact,
             known=stack.form(output),
-            left=float(stack.values[output]),
+            # Every other search is measured by what least squares leave: each finds what the other misses.
+            left=float(stack.values[output]) if self.tried[output] % 2 else math.inf,
             steady=self.steady,
             folding=self.lines.foldable,
             most=problem.budget,
