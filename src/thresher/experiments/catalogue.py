@@ -135,6 +135,8 @@ def _planted(name: str, title: str, outputs: int, layers: int) -> Part:
         batch_size=None if alone else 5_000,
         outputs=outputs,
         layers=layers,
+        # Recovery of deep networks begins anew with other students until one finds the network.
+        auto_passes=200 if layers == 1 else 1000,
         quick=Quick((2, 10, 100 // layers), (10, 50, 200, 1000), rows=4_000, passes=15),
     )
 

@@ -144,7 +144,9 @@ class Search:
 
     def _problem(self) -> Problem:
         batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
-        return Problem(self.objective, self.budget, self.solver.passes, batch, self.seed, self.tuning.recover)
+        tuning = self.tuning
+        settings = (self.solver.passes, batch, self.seed, tuning.recover, tuning.deep)
+        return Problem(self.objective, self.budget, *settings)
 
     def _recovered(
         self, way: Recovery, problem: Problem, rival: float = math.inf

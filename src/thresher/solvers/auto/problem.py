@@ -10,6 +10,7 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.relu import Relu
+from thresher.solvers.auto.deep_tuning import DeepTuning
 from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.wide import relevance
@@ -32,6 +33,8 @@ class Problem:
         Rows of a minibatch.
     seed : int
     tuning : RecoverTuning
+    deep : DeepTuning
+        Constants for several hidden layers.
     """
 
     objective: Relu
@@ -40,6 +43,7 @@ class Problem:
     batch: int
     seed: int = 0
     tuning: RecoverTuning = field(default_factory=RecoverTuning)
+    deep: DeepTuning = field(default_factory=DeepTuning)
 
     @property
     def hidden(self) -> int:

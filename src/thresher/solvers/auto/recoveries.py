@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
+from thresher.solvers.auto.deep import deep_size, may_be_deep, recover_deep
 from thresher.solvers.auto.outputs import outputs_may_be_exact, outputs_size, recover_outputs
 from thresher.solvers.auto.problem import Problem, Progress, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
@@ -33,6 +34,7 @@ class Recovery:
 RECOVERIES = (
     Recovery(may_be_exact, problem_size, recover),
     Recovery(outputs_may_be_exact, outputs_size, recover_outputs),
+    Recovery(may_be_deep, deep_size, recover_deep),
 )
 
 

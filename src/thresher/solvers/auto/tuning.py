@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, field, fields
 
 from thresher.errors import ParameterError
+from thresher.solvers.auto.deep_tuning import DeepTuning
 from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning, RecoverTuning
 
 
@@ -402,6 +403,7 @@ class Tuning:
 
     newton: NewtonTuning = field(default_factory=NewtonTuning)
     recover: RecoverTuning = field(default_factory=RecoverTuning)
+    deep: DeepTuning = field(default_factory=DeepTuning)
     grow: GrowTuning = field(default_factory=GrowTuning)
     wide: WideTuning = field(default_factory=WideTuning)
     committee: CommitteeTuning = field(default_factory=CommitteeTuning)
