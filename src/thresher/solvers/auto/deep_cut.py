@@ -142,8 +142,12 @@ class Cutting:
         return point
 
     def _refitted(self, objective: Relu, fit: Fit) -> Fit:
+        return self._fitted(objective, fit, self.tuning.steps_first)
+
+    def _fitted(self, objective: Relu, fit: Fit, steps: int) -> Fit:
+        """Take so many Newton steps, or as many as are affordable."""
         equations = objective.data.rows * objective.layout.widths[-1]
-        steps = self.tuning.newton_steps(max(1, fit.nonzeros), equations)
+        steps = min(steps, self.tuning.newton_steps(max(1, fit.nonzeros), equations))
         return refit(objective, fit, steps, self.tuning.newton)
 
     def _narrowed(self, enough: float, objective: Relu, fit: Fit) -> Fit:
@@ -159,12 +163,12 @@ class Cutting:
             trial = cut(objective, fit, fit.nonzeros - max(1, int(share * fit.nonzeros)), tuning.newton)
             trial = refit(objective, trial, tuning.steps_between, tuning.newton)
             if trial.value > enough:
-                trial = refit(objective, trial, tuning.steps_last, tuning.newton)
+                trial = self._fitted(objective, trial, tuning.steps_last)
             if trial.value <= enough:
                 fit = trial
             else:
                 share /= 2
-        return fit if self.explains(fit) else refit(objective, fit, tuning.steps_last, tuning.newton)
+        return fit if self.explains(fit) else self._fitted(objective, fit, tuning.steps_last)
 
     def _melted(self, enough: float, objective: Relu, fit: Fit) -> Fit:
         """Make one neuron of those that are nearly one, if the rest can be refitted to that."""

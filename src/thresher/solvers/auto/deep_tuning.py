@@ -116,5 +116,5 @@ class DeepTuning:
         return max(self.rows, self.rows_each * budget, self.rows_input * min(inputs, self.inputs))
 
     def newton_steps(self, weights: int, equations: int) -> int:
-        """Give the Newton steps on so many weights."""
-        return int(min(self.steps_first, max(4, self.work / (equations * weights**2))))
+        """Give the Newton steps on so many weights that are affordable."""
+        return int(max(4, min(self.steps_first, self.work / (equations * weights**2))))
