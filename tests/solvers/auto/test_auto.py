@@ -181,9 +181,7 @@ def test_a_training_for_many_classes_ends_with_an_exchange(most: int, candidates
     assert candidates == 1 or scores[1] < 0.9 * scores[0]
 
 
-@pytest.mark.parametrize(
-    ("hidden", "outputs", "budget", "most"), [((10,), 10, 10, 50), ((6, 6), 6, 24, 100)]
-)
+@pytest.mark.parametrize(("hidden", "outputs", "budget", "most"), [((10,), 10, 10, 50), ((6, 6), 6, 24, 100)])
 def test_targets_that_are_explained_end_a_training(
     hidden: tuple[int, ...], outputs: int, budget: int, most: int
 ) -> None:
