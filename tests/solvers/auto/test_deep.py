@@ -53,7 +53,7 @@ def explored(search: Generator[Progress, None, bool]) -> tuple[list[Progress], b
 def test_a_planted_network_is_found(outputs: int, seed: int) -> None:
     source = network(outputs, seed)
     problem = problem_of(source.X, source.y)
-    told, found = explored(recover_deep(problem, TUNING))
+    told, found = explored(recover_deep(problem))
     answer = told[-1]
     assert found and answer.found and answer.fit is not None
     assert not any(one.found for one in told[:-1])
@@ -66,14 +66,14 @@ def test_a_planted_network_is_found(outputs: int, seed: int) -> None:
 
 def test_the_same_seed_gives_the_same_bits() -> None:
     source = network(1, 10)
-    one, other = (list(islice(recover_deep(problem_of(source.X, source.y), TUNING), 30)) for _ in range(2))
+    one, other = (list(islice(recover_deep(problem_of(source.X, source.y)), 30)) for _ in range(2))
     assert [told.value for told in one] == [told.value for told in other]
 
 
 def test_noise_is_given_up_after_a_look() -> None:
     X, y = normal(2000, 5, seed=0), normal(2000, seed=1)
     problem = problem_of(X, X[:, 0] + y)
-    told, found = explored(recover_deep(problem, TUNING))
+    told, found = explored(recover_deep(problem))
     assert not found and all(one.fit is None for one in told)
     assert told[-1].passes <= TUNING.look_most * problem.passes + 1
 
@@ -81,7 +81,7 @@ def test_noise_is_given_up_after_a_look() -> None:
 def test_a_search_that_is_stopped_has_a_network_within_budget_and_widths() -> None:
     source = network(1, 10)
     problem = problem_of(source.X, source.y)
-    last = list(islice(recover_deep(problem, TUNING), 5))[-1]
+    last = list(islice(recover_deep(problem), 5))[-1]
     assert last.cut is not None
     fit = last.cut()
     assert fit.nonzeros <= BUDGET
@@ -92,7 +92,7 @@ def test_a_search_that_is_stopped_has_a_network_within_budget_and_widths() -> No
 def test_what_is_taken_on() -> None:
     source = network(1, 10)
     problem = problem_of(source.X, source.y)
-    assert may_be_deep(problem, TUNING)
+    assert may_be_deep(problem)
     shallow = replace(problem.objective, layout=Layout((INPUTS, 3, 1), False, fused=True))
     labels = problem_of(source.X, np.sign(source.y - np.median(source.y)))
     refused = [
@@ -102,7 +102,7 @@ def test_what_is_taken_on() -> None:
         problem_of(source.X[:400], source.y[:400]),
         labels,
     ]
-    assert not any(may_be_deep(one, TUNING) for one in refused)
+    assert not any(may_be_deep(one) for one in refused)
 
 
 def test_the_default_solver_finds_a_deep_network() -> None:

@@ -14,14 +14,13 @@ from collections.abc import Generator
 
 from thresher.objective.running import Point
 from thresher.solvers.auto.deep_search import DeepSearch, room_of
-from thresher.solvers.auto.deep_tuning import DeepTuning
 from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.problem import Problem, Progress
 
 
-def may_be_deep(problem: Problem, tuning: DeepTuning) -> bool:
+def may_be_deep(problem: Problem) -> bool:
     """Say whether deep recovery takes this problem, and could tell a network from an accident."""
-    objective = problem.objective
+    objective, tuning = problem.objective, problem.deep
     layout, data = objective.layout, objective.data
     fits = layout.layers > 2 and objective.loss.name == "squared" and problem.budget <= tuning.most
     enough = tuning.enough(layout.widths[0], problem.budget)
@@ -31,13 +30,19 @@ def may_be_deep(problem: Problem, tuning: DeepTuning) -> bool:
     return data.every(data.targets).unique().numel() > 2
 
 
-def recover_deep(problem: Problem, tuning: DeepTuning) -> Generator[Progress, None, bool]:
+def deep_size(problem: Problem) -> int:
+    """Count the numbers that a network within the budget fits freely."""
+    return problem.budget
+
+
+def recover_deep(problem: Problem, rival: float = math.inf) -> Generator[Progress, None, bool]:
     """Search for the deep network that explains the targets.
 
     Parameters
     ----------
     problem : Problem
-    tuning : DeepTuning
+    rival : float
+        The mean loss of the best network that is known. What is nearly found must be better.
 
     Yields
     ------
@@ -49,7 +54,7 @@ def recover_deep(problem: Problem, tuning: DeepTuning) -> Generator[Progress, No
     bool
         Whether the network was found: the last candidate is then the answer.
     """
-    search = DeepSearch(problem, tuning)
+    search, tuning = DeepSearch(problem), problem.deep
     if not (yield from _looked(search)):
         return False
     going_on = True
@@ -61,8 +66,9 @@ def recover_deep(problem: Problem, tuning: DeepTuning) -> Generator[Progress, No
             yield Progress("candidate", search.passes, fit.value, fit.nonzeros, fit=fit, found=found)
             if found:
                 return True
-    if search.best is not None and search.unexplained(search.best.value) < tuning.almost:
-        fit = search.placed(search.cutting.within(search.best.point), tuning.steps_all)
+    best = search.best
+    if best is not None and best.value < rival and search.unexplained(best.value) < tuning.almost:
+        fit = search.placed(search.cutting.within(best.point), tuning.steps_all)
         yield Progress("candidate", search.passes, fit.value, fit.nonzeros, fit=fit)
     return False
 

@@ -41,8 +41,9 @@ class DeepSearch:
         The best network so far, within the budget or not, on the rows of `few`.
     """
 
-    def __init__(self, problem: Problem, tuning: DeepTuning) -> None:
-        self.problem, self.tuning = problem, tuning
+    def __init__(self, problem: Problem) -> None:
+        tuning = self.tuning = problem.deep
+        self.problem = problem
         whole = problem.objective
         self.random = np.random.default_rng([problem.seed, 6])
         self.order = self.random.permutation(whole.data.rows)

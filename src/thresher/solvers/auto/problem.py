@@ -34,7 +34,7 @@ class Problem:
     seed : int
     tuning : RecoverTuning
     deep : DeepTuning
-        For networks of several hidden layers.
+        Constants for several hidden layers.
     """
 
     objective: Relu

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from thresher.solvers.auto.deep import may_be_deep, recover_deep
+from thresher.solvers.auto.deep import deep_size, may_be_deep, recover_deep
 from thresher.solvers.auto.outputs import outputs_may_be_exact, outputs_size, recover_outputs
 from thresher.solvers.auto.problem import Problem, Progress, may_be_exact, problem_size
 from thresher.solvers.auto.recover import recover
@@ -31,19 +31,10 @@ class Recovery:
     search: Callable[[Problem, float], Generator[Progress, None, bool]]
 
 
-def _takes_layers(problem: Problem) -> bool:
-    return may_be_deep(problem, problem.deep)
-
-
-def _recover_layers(problem: Problem, rival: float) -> Generator[Progress, None, bool]:
-    # A student that leaves much is given up, whatever others leave.
-    return recover_deep(problem, problem.deep)
-
-
 RECOVERIES = (
     Recovery(may_be_exact, problem_size, recover),
     Recovery(outputs_may_be_exact, outputs_size, recover_outputs),
-    Recovery(_takes_layers, lambda problem: problem.budget, _recover_layers),
+    Recovery(may_be_deep, deep_size, recover_deep),
 )
 
 
