@@ -110,7 +110,9 @@ def test_tables_are_read_as_they_were_for_the_fit(tmp_path: Path) -> None:
     assert document["explained"]["measure"] == "accuracy"
     assert document["explained"]["exact"] > 0.9
     assert invoke("report", model, data, "--quiet").exit_code == 0
-    assert "as 02" in model.with_suffix(".html").read_text()
+    page = model.with_suffix(".html").read_text()
+    assert "as 02" in page
+    assert "12 rows of parts.csv that were set aside when the model was fitted" in page
 
 
 @pytest.mark.parametrize(
