@@ -120,7 +120,7 @@ def _gathered(network: Network, told: Told) -> dict[str, Any]:
     about = summary(network, told.X)
     used = network.inputs_used()
     drawn = _or_why(lambda: effects(network, told.X))
-    scored = (told.X, told.y) if told.aside is None else told.aside
+    X, y = (told.X, told.y) if told.aside is None else told.aside
     spread = None
     if told.X is not None:
         part = told.X[:, used]
@@ -137,9 +137,9 @@ def _gathered(network: Network, told: Told) -> dict[str, Any]:
         "about": about,
         "outputs": output_names(network),
         "hidden_layers": len(network.hidden),
-        "scores": None if told.X is None or told.y is None else scores_of(network, *scored),
+        "scores": None if X is None or y is None else scores_of(network, X, y),
         "scored": None if told.aside is None else len(told.aside[1]),
-        "intervals": intervals_of(network, *scored),
+        "intervals": intervals_of(network, X, y),
         "words": _or_why(lambda: explain(network, told.X, told.y).plain()),
         "rules": _or_why(lambda: _rules(network, told.X)),
         "effects": _drawn_effects(drawn, network),
