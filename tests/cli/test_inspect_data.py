@@ -94,6 +94,27 @@ def test_stability_is_printed(folder: Path) -> None:
     assert "interval" not in result.stdout
 
 
+def test_tables_are_read_as_they_were_for_the_fit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    width, part = rng.uniform(0, 10, 60).round(2), rng.integers(1, 4, 60)
+    lines = ["day;width;part;kind"]
+    for number, (a, b) in enumerate(zip(width, part, strict=True)):
+        kind = "01" if a > 5 else "02"
+        lines.append(f"{number % 28 + 1:02d}.03.2024;{str(a).replace('.', ',')};P-{b:02d};{kind}")
+    (tmp_path / "parts.csv").write_text("\n".join(lines) + "\n")
+    model, data = tmp_path / "parts.thresher", tmp_path / "parts.csv"
+    done = invoke("fit", data, "--target", "kind", "--budget", 2, "--out", model, "--no-compare", "--quiet")
+    assert done.exit_code == 0, done.stderr
+    document = json.loads(invoke("inspect", model, data, "--json").stdout)
+    assert document["explained"]["rows"] == 60
+    assert document["explained"]["measure"] == "accuracy"
+    assert document["explained"]["exact"] > 0.9
+    assert invoke("report", model, data, "--quiet").exit_code == 0
+    page = model.with_suffix(".html").read_text()
+    assert "as 02" in page
+    assert "12 rows of parts.csv that were set aside when the model was fitted" in page
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -74,6 +74,7 @@ def _model_page(model: Path, choices: ModelChoices, out: Path, quiet: bool) -> P
     from thresher.cli.rows import model_rows
     from thresher.cli.stability import StabilityChoices, Work, stability_of
     from thresher.cli.writable import check_file
+    from thresher.data.aside import as_fitted
     from thresher.network import Network
     from thresher.report.model_page import Told, write_model_page
 
@@ -93,5 +94,20 @@ def _model_page(model: Path, choices: ModelChoices, out: Path, quiet: bool) -> P
         )
         with Work(shown=not quiet) as work:
             found, _ = stability_of(network, asked, work)
-    told = Told(model, choices.data.name, rows.X, rows.y, rows.left_out, found, None, typed_command())
+    fitted = aside = None
+    if rows.y is not None:
+        task = "regression" if network.classes is None else "classification"
+        split = as_fitted(rows.X, rows.y, task, network.details.get("rows"))
+        fitted, aside = (split.X, split.y), split.aside
+    told = Told(
+        model,
+        choices.data.name,
+        rows.X,
+        rows.y,
+        rows.left_out,
+        fitted,
+        aside,
+        stability=found,
+        command=typed_command(),
+    )
     return write_model_page(network, told, out)

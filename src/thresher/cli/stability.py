@@ -11,7 +11,7 @@ import typer
 
 from thresher._version import __version__
 from thresher.cli.rows import model_rows
-from thresher.cli.screen import print_json
+from thresher.cli.screen import print_json, visible
 from thresher.cli.writable import check_folder
 from thresher.errors import writing
 from thresher.network import Network
@@ -81,9 +81,9 @@ def run_stability(choices: StabilityChoices, out: Path | None, as_json: bool, qu
         pool = None if others is None else others.plain()
         print_json({**document, **found.plain(), "pool": pool, "files": [str(file) for file in files]})
     elif not quiet:
-        typer.echo(str(found))
+        typer.echo(visible(str(found)))
         if others is not None:
-            typer.echo(f"\n{others}")
+            typer.echo(visible(f"\n{others}"))
         for file in files:
             typer.echo(f"wrote {file}", err=True)
 

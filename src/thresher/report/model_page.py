@@ -57,6 +57,8 @@ class Told:
         Rows, and their targets.
     left_out : int
         Rows of the table that lacked a value.
+    fitted, aside : tuple of (X, y), optional
+        Those of the rows that the model was fitted to, and those that were set aside then, where known.
     stability : Stability, optional
     pool : Pool, optional
     command : str
@@ -70,6 +72,8 @@ class Told:
     X: Any = None
     y: np.ndarray | None = None
     left_out: int = 0
+    fitted: tuple[Any, np.ndarray] | None = None
+    aside: tuple[Any, np.ndarray] | None = None
     stability: Stability | None = None
     pool: Pool | None = None
     command: str = ""
@@ -116,6 +120,7 @@ def _gathered(network: Network, told: Told) -> dict[str, Any]:
     about = summary(network, told.X)
     used = network.inputs_used()
     drawn = _or_why(lambda: effects(network, told.X))
+    X, y = (told.X, told.y) if told.aside is None else told.aside
     spread = None
     if told.X is not None:
         part = told.X[:, used]
@@ -132,8 +137,9 @@ def _gathered(network: Network, told: Told) -> dict[str, Any]:
         "about": about,
         "outputs": output_names(network),
         "hidden_layers": len(network.hidden),
-        "scores": None if told.X is None or told.y is None else scores_of(network, told.X, told.y),
-        "intervals": intervals_of(network, told.X, told.y),
+        "scores": None if X is None or y is None else scores_of(network, X, y),
+        "scored": None if told.aside is None else len(told.aside[1]),
+        "intervals": intervals_of(network, X, y),
         "words": _or_why(lambda: explain(network, told.X, told.y).plain()),
         "rules": _or_why(lambda: _rules(network, told.X)),
         "effects": _drawn_effects(drawn, network),
@@ -218,17 +224,15 @@ def _inputs(network: Network, told: Told, drawn: dict[str, Any]) -> list[dict[st
 
 def _certificate(network: Network, told: Told) -> dict[str, Any]:
     """Say what is proved, where rows came and it does not take long: on those of the fit, others held out."""
-    from thresher.data.aside import as_fitted
     from thresher.theory.certificate import certify
 
     if told.X is None or told.y is None or not told.certified:
         return {"found": None, "why": None}
-    if told.X.shape[0] > CERTIFIED_ROWS or network.nonzeros > CERTIFIED_NONZEROS:
+    X, y = (told.X, told.y) if told.fitted is None else told.fitted
+    if X.shape[0] > CERTIFIED_ROWS or network.nonzeros > CERTIFIED_NONZEROS:
         why = f"More than {CERTIFIED_ROWS:,} rows or {CERTIFIED_NONZEROS} nonzeros take long to certify."
         return {"found": None, "why": why}
-    task = "regression" if network.classes is None else "classification"
-    rows = as_fitted(told.X, told.y, task, network.details.get("rows"))
-    return _or_why(lambda: certify(network, rows.X, rows.y, held_out=rows.aside))
+    return _or_why(lambda: certify(network, X, y, held_out=told.aside))
 
 
 def _details(network: Network) -> dict[str, str]:

@@ -113,7 +113,8 @@ def _aligned(network: Network, centre: np.ndarray) -> np.ndarray:
 def _intervals(
     named: list[Quantity], centre: np.ndarray, drawn: np.ndarray, coverage: float, wider: float
 ) -> list[Interval]:
-    low, high = np.quantile(drawn, [(1 - coverage) / 2, (1 + coverage) / 2], axis=0)
+    # Of B draws the k-th smallest is the quantile k / (B + 1): another rule makes few draws too narrow.
+    low, high = np.quantile(drawn, [(1 - coverage) / 2, (1 + coverage) / 2], axis=0, method="weibull")
     middle = np.median(drawn, axis=0)
     low, high = middle - wider * (middle - low), middle + wider * (high - middle)
     return [
