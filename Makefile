@@ -44,16 +44,15 @@ bench: $(INSTALLED)
 
 # Figures 3 to 5 and the runtimes need MNIST and CIFAR-10: THRESHER_DATA=DIR names their folder.
 RUN := $(BIN)/python -m thresher reproduce
-SAMPLE := --s 50,200 --seeds 0,1,2 --methods paper,auto --out results
 results: $(INSTALLED)
 	$(RUN) table-1 --out results
 	$(RUN) table-2 --out results
 	$(RUN) ablations --out results
 	$(RUN) recovery --out results
 	$(RUN) figure-1 --parts left --methods paper,auto --out results
-	$(RUN) figure-1 --parts right --m 5,20 $(SAMPLE)
+	$(RUN) figure-1 --parts right --methods auto --seeds 0 --out results
 	$(RUN) figure-2 --parts left --methods auto --out results
-	$(RUN) figure-2 --parts right --m 5,20 $(SAMPLE)
+	$(RUN) figure-2 --parts right --methods auto --seeds 0 --out results
 	$(RUN) runtimes --out results
 	$(RUN) sketch-draws --out results
 	$(RUN) all --quick --out results/quick
