@@ -141,9 +141,13 @@ def export(
     plain: Annotated[
         bool, typer.Option("--plain", help="Integer C: arrays, which are faster and larger.")
     ] = False,
-    all_inputs: Annotated[
-        bool, typer.Option("--all-inputs", help="Integer C: take all columns, not those in use alone.")
-    ] = False,
+    used_inputs: Annotated[
+        bool | None,
+        typer.Option(
+            "--used-inputs/--all-inputs",
+            help="C: take the columns in use alone, as integer C does by default, or all of them.",
+        ),
+    ] = None,
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="Verilog: registers after every layer.")
     ] = False,
@@ -168,12 +172,12 @@ def export(
                 whole_number("--activations", activations, least=1),
                 inputs,
             )
-            style = {"packed": not plain, "used_inputs": not all_inputs, "pipeline": pipeline}
+            style = {"packed": not plain, "used_inputs": used_inputs is not False, "pipeline": pipeline}
             run_export_integer(model, to, out, name, rounding, rows, style, as_json=as_json, quiet=quiet)
             return
         from thresher.cli.export import run_export
 
-        run_export(model, to, out, name, as_json=as_json, quiet=quiet)
+        run_export(model, to, out, name, used_inputs=used_inputs, as_json=as_json, quiet=quiet)
 
 
 def certify(

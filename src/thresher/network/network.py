@@ -282,14 +282,27 @@ class Network(Structure):
 
         return python_source(self, name)
 
-    def to_c(self, name: str = "network") -> str:
-        """Return one C99 file with ``NAME_predict(const float *in, float *out)``, which needs no library.
-
-        Classifiers have ``NAME_class(const float *in)``, a row of ``NAME_labels``, as well.
-        """
+    def to_c(self, name: str = "network", *, used_inputs: bool = False) -> str:
+        """Return one C99 file with ``NAME_predict``, which needs no library; see :meth:`to_c_files`."""
         from thresher.export.c_source import c_source
 
-        return c_source(self, name)
+        return c_source(self, name, used_inputs=used_inputs)
+
+    def to_c_files(self, name: str = "network", *, used_inputs: bool = False) -> dict[str, str]:
+        """Return C99 source and header by name, with ``NAME_predict(const float *in, float *out)``.
+
+        Classifiers have ``NAME_class(const float *in)``, a place in ``NAME_LABELS``, as well.
+
+        Parameters
+        ----------
+        name : str
+            What every name in the files begins with.
+        used_inputs : bool
+            Whether functions take the inputs in use alone, ``NAME_USED``, rather than all columns.
+        """
+        from thresher.export.c_source import c_files
+
+        return c_files(self, name, used_inputs=used_inputs)
 
     def to_onnx(self, name: str = "network") -> Any:
         """Return the network as an ONNX ModelProto, which needs the package onnx.
