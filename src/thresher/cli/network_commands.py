@@ -9,12 +9,14 @@ import typer
 
 from thresher.cli.options import (
     Activations,
+    BiasBits,
     Bits,
     Calibrate,
     Debug,
     Inputs,
     Json,
     Model,
+    Passes,
     Quiet,
     Seed,
     Weights,
@@ -135,6 +137,8 @@ def export(
     weights: Weights = None,
     activations: Activations = "16",
     inputs: Inputs = "auto",
+    bias_bits: BiasBits = "32",
+    passes: Passes = "0",
     rows: Annotated[
         Path | None, typer.Option(help="Rows for a test of integer C or Verilog.", metavar="DATA")
     ] = None,
@@ -171,6 +175,8 @@ def export(
                 weights,
                 whole_number("--activations", activations, least=1),
                 inputs,
+                whole_number("--bias-bits", bias_bits, least=4),
+                whole_number("--passes", passes, least=0),
             )
             style = {"packed": not plain, "used_inputs": used_inputs is not False, "pipeline": pipeline}
             run_export_integer(model, to, out, name, rounding, rows, style, as_json=as_json, quiet=quiet)
