@@ -47,7 +47,7 @@ def run_export_integer(
     rows : path, optional
         Rows for a test program or a test bench.
     style : dict
-        `packed`, `used_inputs` and `pipeline`.
+        `packed`, `used_inputs`, `pipeline` and `serial`.
     as_json, quiet : bool
         As on the command line.
     """
@@ -85,7 +85,7 @@ def _one_text(network: IntegerNetwork, to: str, name: str, X: object, style: dic
     """Return what goes to standard output: C with its header, a module with its test bench."""
     if to == "c":
         return network.to_c(name, packed=style["packed"], used_inputs=style["used_inputs"])
-    return network.to_verilog(name, X, pipeline=style["pipeline"])
+    return network.to_verilog(name, X, pipeline=style["pipeline"], serial=style["serial"])
 
 
 def _contents(
@@ -99,7 +99,7 @@ def _contents(
         from thresher.export.verilog import test_bench
 
         pipeline = style["pipeline"]
-        texts = {path.name: network.to_verilog(name, pipeline=pipeline)}
+        texts = {path.name: network.to_verilog(name, pipeline=pipeline, serial=style["serial"])}
         if X is not None:
             texts[f"{path.stem}_test.v"] = test_bench(network, name, network.codes(X), pipeline=pipeline)
         return placed(texts, path.name, path)

@@ -155,6 +155,9 @@ def export(
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="Verilog: registers after every layer.")
     ] = False,
+    serial: Annotated[
+        bool, typer.Option("--serial", help="Verilog: also a module that takes one input at each clock.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -178,7 +181,12 @@ def export(
                 whole_number("--bias-bits", bias_bits, least=4),
                 whole_number("--passes", passes, least=0),
             )
-            style = {"packed": not plain, "used_inputs": used_inputs is not False, "pipeline": pipeline}
+            style = {
+                "packed": not plain,
+                "used_inputs": used_inputs is not False,
+                "pipeline": pipeline,
+                "serial": serial,
+            }
             run_export_integer(model, to, out, name, rounding, rows, style, as_json=as_json, quiet=quiet)
             return
         from thresher.cli.export import run_export

@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from thresher.export.verilog import class_bits, latency, test_bench, verilog
+from thresher.export.verilog import test_bench, verilog
+from thresher.export.verilog_serial import serial
 from thresher.hardware.measured import Measured
 from thresher.hardware.synthesis import (
     CELL_ROWS,
@@ -62,7 +63,7 @@ def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False, chip: st
             cells = (folder / "cells.v").read_text()
             bench = test_bench(network, "net", some, pipeline=pipeline)
             checked = agreement(cells + bench, "net_test", checked, folder, library)
-        whole = source + serial(network, pipeline)
+        whole = source + serial(network, "net", pipeline=pipeline)
         synthesised(whole, "net_serial", COMMAND.format(top="net_serial"), folder, "write_json design.json")
         routed = _placed(folder, chip)
     figures = {
@@ -77,34 +78,6 @@ def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False, chip: st
     limits = {"logic_cells_with_inputs": float(CHIPS[routed["chip"]][1])}
     how = f"yosys synth_ice40, nextpnr-ice40 --{routed['chip']}, iverilog"
     return Measured("ice40", len(codes), agree, figures, limits, how)
-
-
-def serial(network: IntegerNetwork, pipeline: bool) -> str:
-    """Write a module that takes one input at each clock and gives the answer of the last row's."""
-    bits, count = network.coding.bits, network.used.size
-    ports = [f".x{number}(row[{number * bits} +: {bits}])" for number in range(count)]
-    wide = network.ranges.layers[-1].bits
-    outputs = network.outputs
-    if network.classes is None:
-        ports += [f".y{number}(found[{number * wide} +: {wide}])" for number in range(outputs)]
-        width = outputs * wide
-    else:
-        width = class_bits(network)
-        ports.append(".class_number(found)")
-    ports = [".clk(clk)", *ports] if pipeline else ports
-    later = 1 + latency(network, pipeline)
-    return f"""
-// One input at each clock, x0 first; the answer to a row follows its last input by {later} clocks.
-module net_serial(input clk, input [{bits - 1}:0] in, output reg [{width - 1}:0] out);
-    reg [{count * bits - 1}:0] row;
-    wire [{width - 1}:0] found;
-    net network({", ".join(ports)});
-    always @(posedge clk) begin
-        row <= {{in, row}} >> {bits};
-        out <= found;
-    end
-endmodule
-"""
 
 
 def _placed(folder: Path, chip: str | None) -> dict[str, Any]:
