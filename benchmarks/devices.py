@@ -44,7 +44,7 @@ TRAINED, PASSES = 60_000, 40
 NETWORKS = {
     "pixels-1000": ("pixels", 1000, 100),
     "one-bit-1500": ("one bit", 1500, 150),
-    "one-bit-2500": ("one bit", 2500, 250),
+    "one-bit-2000": ("one bit", 2000, 150),
     **{f"7x7-{budget}": ("7x7", budget, hidden) for budget, hidden in ((60, 6), (120, 10), (250, 16))},
     **{f"14x14-{budget}": ("14x14", budget, hidden) for budget, hidden in ((250, 24), (350, 30), (500, 40))},
     **{f"pixels-{budget}": ("pixels", budget, 100) for budget in (2000, 4000)},
@@ -196,7 +196,7 @@ def arm(keep: Path) -> Iterator[Measurement]:
 
 
 # Networks with bits of weights and of activations, and LUTs that are allowed.
-FPGA = (("one-bit-1500", 4, 2, None), ("one-bit-2500", 4, 2, 5000))
+FPGA = (("one-bit-2000", 4, 2, 5000), ("one-bit-1500", 4, 2, None))
 
 
 def fpga(keep: Path) -> Iterator[Measurement]:
