@@ -117,8 +117,9 @@ class Small:
         enough = data.amount >= tuning.committee.fewest and data.columns <= tuning.committee.inputs
         every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.judge.folds_linear)
         if known is not None and self.descends:
-            # The larger budget was searched for: what is left is to say what less of it can do.
-            yield from self._offered([continued(known, tuning.path.exchanges), constant], self.judges)
+            # The larger budget was searched for: what is left is to say what less of it can do, which at a
+            # few nonzeros a linear model of as many may do better.
+            yield from self._offered([continued(known, tuning.path.exchanges), *simple], self.judges)
             return self._winner(self.tried)
         if known is not None or layout.layers != 2 or not enough or self.budget <= layout.widths[-1]:
             yield from self._offered([] if known is None else [continued(known)], self.judges)
