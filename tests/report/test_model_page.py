@@ -17,7 +17,6 @@ from sklearn.model_selection import train_test_split
 from typer.testing import CliRunner, Result
 
 from thresher.cli.app import app
-from thresher.data.aside import record
 from thresher.network import Network
 from thresher.report.model_graph import graph_data
 from thresher.report.model_page import Told, write_model_page
@@ -79,12 +78,10 @@ def test_the_page_certifies_on_the_rows_of_the_fit_with_the_others_held_out(tmp_
     X = np.random.default_rng(0).standard_normal((100, 2))
     made = Network.fused(np.eye(2), None, [1, -1])
     y = made.predict(X)
-    kept, _, y_kept, _ = train_test_split(X, y, test_size=20, random_state=3)
-    network = replace(made, details={"rows": record(kept, y_kept, 0.2, 3)})
-    network.save(tmp_path / "m.thresher")
-    text = write_model_page(
-        network, Told(tmp_path / "m.thresher", "d.csv", X, y), tmp_path / "page.html"
-    ).read_text()
+    kept, out, y_kept, y_out = train_test_split(X, y, test_size=20, random_state=3)
+    made.save(tmp_path / "m.thresher")
+    told = Told(tmp_path / "m.thresher", "d.csv", X, y, fitted=(kept, y_kept), aside=(out, y_out))
+    text = write_model_page(made, told, tmp_path / "page.html").read_text()
     assert "All 20 held-out rows agree to rounding" in text
 
 
@@ -111,8 +108,6 @@ def test_scores_are_those_of_the_predictions() -> None:
 
 @pytest.mark.parametrize("name", ["direct", "softmax", "log, direct"])
 def test_intervals_are_those_of_the_calibration(name: str) -> None:
-    from dataclasses import replace
-
     from thresher.network.conformal import entry
 
     network = NETWORKS[name]
