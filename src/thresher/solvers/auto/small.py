@@ -117,9 +117,8 @@ class Small:
         enough = data.amount >= tuning.committee.fewest and data.columns <= tuning.committee.inputs
         every = judges_of(self.rounded, self.budget, self.seed, tuning.judge, tuning.judge.folds_linear)
         if known is not None and self.descends:
-            # The larger budget was searched for: what is left is to say what less of it can do, which at a
-            # few nonzeros a linear model of as many may do better.
-            yield from self._offered([continued(known, tuning.path.exchanges), *simple], self.judges)
+            # The larger budget was searched for: what is left is to say what less of it can do.
+            yield from self._offered([continued(known, tuning.path.exchanges), constant], self.judges)
             return self._winner(self.tried)
         if known is not None or layout.layers != 2 or not enough or self.budget <= layout.widths[-1]:
             yield from self._offered([] if known is None else [continued(known)], self.judges)
@@ -281,7 +280,7 @@ class Small:
 
     def _no_worse(self, fit: Fit) -> Fit:
         """Give the network that was known where it fits all rows better than what was found."""
-        if self.known is None:
+        if self.known is None or self.descends:
             return fit
         bare = under(self.objective, 0.0)
         known = measured(bare, self.known.to(torch.float64))
