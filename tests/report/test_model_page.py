@@ -99,7 +99,7 @@ def test_a_page_of_many_nonzeros_has_effects_in_place_of_a_formula(tmp_path: Pat
     weights = np.random.default_rng(0).standard_normal((15, 20))
     text = page_of(Network.fused(weights, None, np.ones(20, dtype=int)), tmp_path, rows=True)
     assert "Not written out: 300 nonzeros are too many to read (at most 200)." in text
-    assert text.count('<img src="data:image/png') == 15
+    assert text.count('<img src="data:image/svg') == 15
 
 
 def test_scores_are_those_of_the_predictions() -> None:
