@@ -14,6 +14,7 @@ from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from thresher import SparseMLPClassifier, SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
 from thresher.data import open_rows
@@ -163,3 +164,10 @@ def test_groups_stay_together_where_folds_look_at_them(routing: None) -> None:
         SparseMLPRegressorCV(cv=3, **options).fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         path.fit(X, Y, groups=groups[:-1])
+
+
+def test_tags_say_that_targets_may_be_several() -> None:
+    assert all(
+        get_tags(one).target_tags.multi_output for one in (SparseMLPRegressor(), SparseMLPRegressorCV())
+    )
+    assert get_tags(SparseMLPClassifier()).classifier_tags.multi_label

@@ -265,6 +265,11 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
 
     _estimator: ClassVar[Callable[..., Any]] = SparseMLPRegressor
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags = self._estimator().__sklearn_tags__().target_tags
+        return tags
+
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> SparseMLPRegressorCV:
