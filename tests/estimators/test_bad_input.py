@@ -303,8 +303,8 @@ def test_several_targets_that_cannot_be_computed_with_are_refused(solver: str) -
 
 
 def test_one_class_is_refused() -> None:
-    with pytest.raises(DataError, match="one class only"):
-        fit(SparseMLPClassifier, X, np.ones(60))
+    with pytest.raises(DataError, match="one class only, 'a', but"):
+        fit(SparseMLPClassifier, X, np.full(60, "a"))
 
 
 @any_solver

@@ -130,6 +130,11 @@ class SparseMLPRegressor(Scored, RegressorMixin, IntervalPredictor, SparseMLP):
     True
     """
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressor:
         """Train a network.
 
