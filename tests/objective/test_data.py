@@ -93,7 +93,7 @@ def test_parts_of_a_large_copy_are_picked_when_they_are_read() -> None:
     again = part.take(np.array([1, 0]))
     torch.testing.assert_close(again.read(slice(0, 2)), kept[[296, 299]], rtol=0, atol=0)
     some = whole.take(rows, torch.tensor([3, 30]))
-    torch.testing.assert_close(some.read(slice(0, 99)), kept[rows.copy()][:, [3, 30]], rtol=0, atol=0)
+    torch.testing.assert_close(some.read(slice(0, 100)), kept[rows][:, [3, 30]], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("first", [0, 1, 500, 1000, 2900])
