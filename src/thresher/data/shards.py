@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -115,8 +116,12 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
 
     def read_whole(number: int) -> np.ndarray:
         some = min(step, count - number * step)
-        values = np.fromfile(path, raw, some * width, offset=offset + number * step * each)
-        return values[: len(values) // width * width].reshape(-1, width)
+        # Blocks come and go by the thousand: from the heap they would leave gaps in it.
+        memory = mmap.mmap(-1, max(1, some * each))
+        with path.open("rb", buffering=0) as file:
+            file.seek(offset + number * step * each)
+            read = file.readinto(memory)
+        return np.frombuffer(memory, raw, read // each * width).reshape(-1, width)
 
     rows = tuple(min(step, count - first) for first in range(0, count, step)) if width else ()
     if target is None:

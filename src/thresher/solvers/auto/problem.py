@@ -18,6 +18,8 @@ from thresher.solvers.auto.wide import relevance
 
 # Bytes that students may take under any memory limit, so that it does not change what is found in small data.
 SMALL = 2**24
+# The curvature, what it is added up of, its factor, and the inverse.
+MATRICES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +121,11 @@ def _most_inputs(problem: Problem) -> int:
 
 
 def _fitting_inputs(problem: Problem) -> int:
-    """Give the inputs whose sample fits into the memory limit with the equations of linear part and folds."""
-    objective, matrices = problem.objective, problem.tuning.newton.matrices
-    room = max(objective.memory_limit, SMALL)
+    """Give the inputs whose sample and equations, of linear part and folds, fit into half of the limit."""
+    objective = problem.objective
+    room = max(objective.memory_limit // 2, SMALL)
     # Two weights for each input, in float64, squared; and the sample: ``equations n^2 + sample n = room``.
-    equations, sample = 8 * matrices * 2**2, objective.data.dtype.itemsize * sampled_rows(problem)
+    equations, sample = 8 * MATRICES * 2**2, objective.data.dtype.itemsize * sampled_rows(problem)
     return int((math.sqrt(sample**2 + 4 * equations * room) - sample) / (2 * equations))
 
 
