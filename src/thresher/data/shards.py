@@ -133,9 +133,11 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
         return Shard(path, rows, width, dtype, read)
     place = _column(path, target, width)
     inputs = np.delete(np.arange(width), place)
+    # Columns beside a target at the edge are a part of the block and not a copy.
+    every = {0: slice(1, None), width - 1: slice(width - 1)}.get(place, inputs)
 
     def read_inputs(number: int, columns: np.ndarray | None) -> np.ndarray:
-        return read_whole(number)[:, inputs if columns is None else inputs[columns]]
+        return read_whole(number)[:, every if columns is None else inputs[columns]]
 
     with reading(path):
         parts = [read_whole(number)[:, place].copy() for number in range(len(rows))]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from thresher.device import from_host
+from thresher.memory import give_back
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import equations, moves
@@ -53,6 +54,8 @@ class Search:
         # Mean losses after each wide training.
         self.values: list[float] = []
         self.axes, self.signs = self._axes()
+        # The equations of all inputs leave gaps in the heap as large as a copy of the sample.
+        give_back()
         self.best: tuple[AbsoluteForm, float] | None = None
         self.narrow: AbsoluteForm | None = None
 
@@ -184,6 +187,7 @@ class Search:
     def attempt(self, wide: AbsoluteForm, passes: float) -> Generator[Progress, None, bool]:
         """Merge, prune, train, eliminate and choose sides; says whether the network was found."""
         tuning, budget = self.tuning, self.budget
+        give_back()
         student = self._merged(wide).prune(self.form, int(tuning.kept * budget))
         schedule = self.schedule(passes, tuning.fixed_rate, tuning.fixed_fall, tuning.fixed_l1)
         student, value = yield from self.trained(student, schedule, "fixed", fixed=True)

@@ -17,7 +17,7 @@ from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.wide import relevance
 
 # Bytes that students may take under any memory limit, so that it does not change what is found in small data.
-SMALL = 2**24
+SMALL = 2**22
 # The curvature, what it is added up of, its factor, and the inverse.
 MATRICES = 4
 
