@@ -14,6 +14,7 @@ from thresher.objective.columns import LOOKED_AT, standard_columns
 from thresher.objective.data import Data
 from thresher.objective.pages import CHUNK_NUMBERS
 from thresher.objective.ranks import Alone
+from thresher.solvers.auto.absolute import AbsoluteData
 
 any_form = pytest.mark.parametrize("name", INPUTS)
 
@@ -107,3 +108,18 @@ def test_chunks_end_where_they_end_for_one_process(first: int) -> None:
     size, places = data.chunk_rows(1), np.cumsum([len(chunk.X) for chunk in data.chunks(1)]) + first
     assert places[-1] == first + 3000
     assert all(place % size == 0 for place in places[:-1])
+
+
+@any_form
+@pytest.mark.parametrize("limit", [0, 2**20], ids=["read again and again", "held"])
+def test_some_rows_and_columns_are_those_of_the_whole(name: str, limit: int) -> None:
+    X = INPUTS[name].tocsr() if scipy.sparse.issparse(INPUTS[name]) else INPUTS[name]
+    columns = standard(X)
+    data, expected = Data(X, columns=columns, dtype=torch.float64, memory_limit=limit), seen(X, columns)
+    rows, features = np.array([7, 3, 149, 3]), torch.tensor([0, data.columns - 1])
+    some = data.take(rows, features)
+    assert (some.rows, some.columns) == (4, 2)
+    torch.testing.assert_close(some.read(slice(0, 4)), expected[rows][:, features])
+    torch.testing.assert_close(data.take(rows).read(slice(0, 4)), expected[rows])
+    folded = AbsoluteData(data).take(rows, features).read(slice(1, 3))
+    torch.testing.assert_close(folded[:, 2:], expected[rows][1:3][:, features].abs())
