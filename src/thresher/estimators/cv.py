@@ -48,6 +48,12 @@ class _BudgetPath(Predictor):
     batch_size: int | str | None = "auto"
     max_iter: int = 200
     memory_limit: int | str = "64MB"
+    max_inputs: int | None = None
+    max_fan_in: int | None = None
+    groups: Any = None
+    feature_costs: Any = None
+    max_cost: float | None = None
+    monotone: Any = None
     tuning: Any = None
     random_state: Any = None
     callback: Callable[[dict[str, Any]], object] | None = None
@@ -64,6 +70,12 @@ class _BudgetPath(Predictor):
         "batch_size",
         "max_iter",
         "memory_limit",
+        "max_inputs",
+        "max_fan_in",
+        "groups",
+        "feature_costs",
+        "max_cost",
+        "monotone",
         "tuning",
     )
 
@@ -223,6 +235,8 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
         single split (as with ``PredefinedSplit``) gives no standard error, and both take the best.
     solver, loss, bias, alpha, batch_size, max_iter, memory_limit, tuning
         As in :class:`SparseMLPRegressor`, for every fit.
+    max_inputs, max_fan_in, groups, feature_costs, max_cost, monotone
+        As there: what is required of every network. Inputs are chosen on the rows of each fold.
     random_state : int, RandomState or None
         Seed of folds and fits.
     callback : callable, optional
