@@ -27,6 +27,7 @@ from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.path import Course
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
+from thresher.estimators.requiring import numbered
 from thresher.objective.ranks import present
 from thresher.solvers.journal import forgetting, journal
 
@@ -80,7 +81,7 @@ class _BudgetPath(Predictor):
     )
 
     def _new(self, seed: int) -> Any:
-        passed = {name: getattr(self, name) for name in self._passed_on}
+        passed = {name: getattr(self, name) for name in self._passed_on} | numbered(self)
         return self._estimator(random_state=seed, warm_start=True, **passed)
 
     def _fit(self, X: Any, y: np.ndarray, rows: Any, weight: Any, classifier: bool) -> None:

@@ -44,6 +44,19 @@ def required_of(estimator: Any, inputs: int, names: Sequence[Any] | None) -> Req
     return found
 
 
+def numbered(estimator: Any) -> dict[str, Any]:
+    """Give what is required of an estimator that knows its columns, with these by number."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None or not hasattr(estimator, "monotone"):
+        return {}
+    required = required_of(estimator, len(names), names)
+    return {
+        "groups": [list(group) for group in required.groups] or None,
+        "feature_costs": dict(required.costs) or None,
+        "monotone": dict(required.monotone) or None,
+    }
+
+
 def refuse_outputs(required: Requirements, outputs: int) -> None:
     """Refuse monotone columns where there is more than one output."""
     if required.monotone and outputs > 1:
