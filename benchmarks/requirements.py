@@ -157,10 +157,9 @@ def tables(results: Results, given: argparse.Namespace) -> list[str]:
             if not errors or not free:
                 continue
             mine, other = paired(errors, free)
-            counts = [
-                results.of(name, **configuration(data, method, BUDGET))
-                for name in ("inputs", "fan_in", "cost")
-            ]
+            names = ("inputs", "fan_in", "cost") if method in REQUIRED else ()
+            counts = [results.of(name, **configuration(data, method, BUDGET)).values() for name in names]
+            most = [f"{max(count):g}" for count in counts] or ["", "", ""]
             rows.append(
                 (
                     data,
@@ -168,7 +167,7 @@ def tables(results: Results, given: argparse.Namespace) -> list[str]:
                     len(errors),
                     mean(errors.values()),
                     f"{mine.mean() / other.mean() - 1:+.1%}",
-                    *(f"{max(count.values()):g}" if count else "" for count in counts),
+                    *most,
                 )
             )
     heads = ("data", "required", "splits", "RMSE", "against nothing", "inputs", "fan-in", "cost")
