@@ -158,6 +158,15 @@ def test_inputs_are_chosen_by_what_they_tell_together() -> None:
     assert np.flatnonzero(model.get_support()).tolist() == [0, 1]
 
 
+def test_inputs_that_go_the_wrong_way_are_not_chosen() -> None:
+    random = np.random.default_rng(3)
+    X = random.normal(size=(300, 6))
+    y = -1.5 * X[:, 0] + X[:, 1] - 2 * np.maximum(X[:, 2], 0) + 0.1 * random.normal(size=300)
+    asked = {"monotone": {0: 1, 2: -1}, "max_inputs": 2}
+    model = SparseMLPRegressor(8, 4, max_iter=10, random_state=0, **asked).fit(X, y)
+    assert np.flatnonzero(model.get_support()).tolist() == [1, 2]
+
+
 def test_costs_decide_between_columns_that_tell_the_same() -> None:
     random = np.random.default_rng(2)
     X = random.normal(size=(200, 4))

@@ -104,10 +104,11 @@ class _Trial:
         share: Tensor,
         fold: np.ndarray,
         unit: np.ndarray,
+        directions: Tensor | None,
         seed: int,
         tuning: InputsTuning,
     ) -> None:
-        self.X, self.tuning, self.unit = X, tuning, unit
+        self.X, self.tuning, self.unit, self.directions = X, tuning, unit, directions
         self.share, self.y = share, y - share @ y
         self.fold = [from_host(fold == number) for number in np.unique(fold)]
         self.own = {number: self._of_unit(number) for number in np.unique(unit).tolist()}
@@ -139,7 +140,9 @@ class _Trial:
         spread = (share @ (X - mean).square()).sqrt()
         X = (X - mean) / torch.where(spread > 0, spread, 1.0)
         fold = parted(few, seed, judge)
-        return cls(X, y.double(), share, np.maximum(fold, 0), unit, seed, tuning)
+        known = None if objective.allowed is None else objective.allowed.inputs
+        directions = None if known is None else known[from_host(columns)]
+        return cls(X, y.double(), share, np.maximum(fold, 0), unit, directions, seed, tuning)
 
     def _of_unit(self, number: int) -> Tensor:  # (rows, features)
         """Give the columns of a unit, and kinks of those that take more than two values."""
@@ -174,10 +177,31 @@ class _Trial:
         """Give the mean squared error on rows left out, under the best of some penalties."""
         units = tuple(sorted(units))
         if units not in self.tried:
-            self.tried[units] = (
-                self._score(units)[0] if units else float((self.share @ self.y.square()).sum())
-            )
+            useful = self._useful(units)
+            if useful != units:
+                self.tried[units] = self.score(useful)
+            elif units:
+                self.tried[units] = self._score(units)[0]
+            else:
+                self.tried[units] = float((self.share @ self.y.square()).sum())
         return self.tried[units]
+
+    def _useful(self, units: tuple[int, ...]) -> tuple[int, ...]:
+        """Leave out what clearly pulls the output the other way than it may, beside the others."""
+        columns = np.flatnonzero(np.isin(self.unit, units))
+        if self.directions is None or not bool(self.directions[from_host(columns)].any()):
+            return units
+        X = self.X[:, from_host(columns)]
+        inverse = torch.linalg.inv(
+            (X * self.share[:, None]).T @ X + self.tuning.ridges[0] * torch.eye(len(columns))
+        )
+        slopes = (inverse @ (X.T @ (self.y * self.share[:, None])))[:, 0]
+        left = float(self.share @ (self.y[:, 0] - X @ slopes).square())
+        errors = (inverse.diagonal() * left / len(X)).sqrt()
+        wrong = slopes * self.directions[from_host(columns)] < -self.tuning.errors * errors
+        gone = self.unit[columns[to_host(wrong)]]
+        # Of a group other columns may still serve.
+        return tuple(one for one in units if one not in gone or (self.unit == one).sum() > 1)
 
     def left(self, units: tuple[int, ...]) -> Tensor:  # (rows, outputs)
         """Give what rows left out leave unexplained."""

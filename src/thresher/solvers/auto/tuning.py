@@ -335,6 +335,8 @@ class InputsTuning:
     # Inputs that are added without gain before no more are, and what an exchange has to gain.
     patience: int = 2
     helps: float = 1e-3
+    # Standard errors by which an input has to go the wrong way to be of no use.
+    errors: float = 3.0
 
 
 @dataclass(frozen=True)
