@@ -27,6 +27,7 @@ from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.path import Course
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
+from thresher.estimators.requiring import numbered
 from thresher.objective.ranks import present
 from thresher.solvers.journal import forgetting, journal
 
@@ -48,6 +49,12 @@ class _BudgetPath(Predictor):
     batch_size: int | str | None = "auto"
     max_iter: int = 200
     memory_limit: int | str = "64MB"
+    max_inputs: int | None = None
+    max_fan_in: int | None = None
+    groups: Any = None
+    feature_costs: Any = None
+    max_cost: float | None = None
+    monotone: Any = None
     tuning: Any = None
     random_state: Any = None
     callback: Callable[[dict[str, Any]], object] | None = None
@@ -64,11 +71,17 @@ class _BudgetPath(Predictor):
         "batch_size",
         "max_iter",
         "memory_limit",
+        "max_inputs",
+        "max_fan_in",
+        "groups",
+        "feature_costs",
+        "max_cost",
+        "monotone",
         "tuning",
     )
 
     def _new(self, seed: int) -> Any:
-        passed = {name: getattr(self, name) for name in self._passed_on}
+        passed = {name: getattr(self, name) for name in self._passed_on} | numbered(self)
         return self._estimator(random_state=seed, warm_start=True, **passed)
 
     def _fit(self, X: Any, y: np.ndarray, rows: Any, weight: Any, groups: Any, classifier: bool) -> None:
@@ -229,6 +242,8 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
         single split (as with ``PredefinedSplit``) gives no standard error, and both take the best.
     solver, loss, bias, alpha, batch_size, max_iter, memory_limit, tuning
         As in :class:`SparseMLPRegressor`, for every fit.
+    max_inputs, max_fan_in, groups, feature_costs, max_cost, monotone
+        As there: what is required of every network. Inputs are chosen on the rows of each fold.
     random_state : int, RandomState or None
         Seed of folds and fits.
     callback : callable, optional
