@@ -66,8 +66,8 @@ Damage = Callable[[Written], Written]
 class Case:
     """One file: a table and what is done to it, one after the other.
 
-    `loses` does to the clean table what a way of writing loses, and leaves plain numbers: fitted too, it tells
-    what is lost by reading from what is lost by writing.
+    `loses` does to the clean table what a way of writing loses, and leaves plain numbers: fitted too, it
+    tells what is lost by reading from what is lost by writing.
     """
 
     table: str
