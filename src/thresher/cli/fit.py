@@ -271,6 +271,8 @@ def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
+        # Whether labels are many for the rows is said with the scores.
+        warnings.filterwarnings("ignore", message="The number of unique classes")
         try:
             model.fit(ready.X, ready.y)
         except InterruptedFitWarning:

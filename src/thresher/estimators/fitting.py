@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import scipy.sparse
 import torch
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from thresher.device import using
@@ -255,6 +254,9 @@ class SparseMLP(Predictor):
         codes = rows.y.dtype.kind in "iu" or rows.classes
         labels = rows.y[:, 0] if codes and np.unique(rows.y, return_counts=True)[1].min() > 1 else None
         counted = np.arange(len(rows.y)) if rows.weight is None else np.flatnonzero(rows.weight > 0)
+        # It takes 15 MB, which most fits do without.
+        from sklearn.model_selection import train_test_split
+
         try:
             kept, out = train_test_split(
                 counted,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -145,6 +144,11 @@ class SparseMLPRegressor(Scored, RegressorMixin, IntervalPredictor, SparseMLP):
     True
     """
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressor:
         """Train a network.
 
@@ -252,6 +256,8 @@ class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor,
         if are_labels(target_of(X, y)):
             self._fit_labels(X, y, sample_weight)
             return self
+        from sklearn.preprocessing import LabelEncoder
+
         with present() as ranks:
             X, y, weight, settings = self._checked(ranks, X, y, sample_weight)
             # Some labels may be seen by one rank only.

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.data.rows import is_sparse
+from thresher.data.rows import OnDisk, is_sparse
 from thresher.device import from_host, to_host
 from thresher.errors import MemoryLimitError, NoPathWarning, warn_user
 from thresher.estimators.inputs import part_of
@@ -193,6 +193,9 @@ def train(
     dtype = precision(settings, work)
     rows.ranks.together(lambda: _refuse_overflows(rows, settings, dtype))
     units = _units(rows, loss, settings, solver, room=budget > outputs)
+    if isinstance(rows.X, OnDisk):
+        # All columns of some rows have been in memory.
+        give_back()
     objective = _objective(rows, layout, loss, settings, units, dtype)
     refuse_misshapen(loss, objective.data.targets[:FEW], outputs)
     problem: Relu | Linear = objective

@@ -115,7 +115,8 @@ class Search:
         """Give candidates, the last of which is the answer."""
         known = None if start is None or start.w.nonzeros == 0 else self._known(start)
         if known is not None and not self.solver.incremental:
-            yield self._iterate(self.subset.lift(known), math.nan, "start", score=math.inf)
+            first = self.subset.lift(self._cut(known))
+            yield self._iterate(first, math.nan, "start", score=math.inf)
         fresh = known is None and not self.solver.incremental
         problem = self._problem()
         exact = recovery_of(problem) if fresh else None
@@ -189,12 +190,18 @@ class Search:
         return Point(SparseVector.zeros(self.objective.size, self.objective.data.dtype), None)
 
     def _known(self, start: Start) -> Point:
-        """Give the network to start from in the coordinates that are searched, within the budget."""
+        """Give the network to start from in the coordinates that are searched, within the budget.
+
+        That of a larger budget is given whole: which of its weights to do without is what is searched for.
+        """
         point = Point(start.w, start.signs)
         if self.subset.units[1] is not None:
             # The subset has as many neurons as a network needs.
             point = packed(self.objective.layout, point)
         point = self.subset.drop(point)
+        return point if self.solver.descends else self._cut(point)
+
+    def _cut(self, point: Point) -> Point:
         return within(self.subset.part, point, point.w.values.abs(), self.budget)
 
     def _small(self, known: Point | None) -> Small:
