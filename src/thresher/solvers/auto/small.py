@@ -18,6 +18,7 @@ import torch
 from thresher.device import from_host
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
+from thresher.solvers.auto.capacity import borne
 from thresher.solvers.auto.clean import cleaned, some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.falling import within
@@ -237,12 +238,16 @@ class Small:
         if alpha is None:
             alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
         loss, amount = self.objective.loss, self.objective.data.amount
-        share = trust(loss, amount, self.budget, noise, self.tuning.student)
         # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
-        biased = replace(self.rounded, biased=self.rounded.origins is not None)
-        part = under(taught(biased, self.committee, share), alpha)
+        biased = under(replace(self.rounded, biased=self.rounded.origins is not None), alpha)
+        share, budget = trust(loss, amount, self.budget, noise, self.tuning.student), self.budget
+        if self.fold is not None:
+            folds = len(self.judges)
+            budget = borne(biased, self.committee, folds, budget, share, self.tuning)
+            share = trust(loss, amount, budget, noise, self.tuning.student)
+        part = taught(biased, self.committee, share)
         one = torch.ones(1, dtype=torch.float64)
-        found = student(part, self.committee, self.budget, noise, share, self.tuning)
+        found = student(part, self.committee, budget, noise, share, self.tuning)
         for number, (way, fit) in enumerate(found):
             self.passes += self.tuning.judge.pass_share
 

@@ -50,10 +50,13 @@ def trust(loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTun
     return harm / (harm + _flatness(loss, tuning) * tuning.half)
 
 
-def taught(objective: Relu, committee: Committee, share: float) -> Relu:
-    """Give the objective with targets between what came and what the committee says."""
+def taught(objective: Relu, committee: Committee, share: float, fold: int | None = None) -> Relu:
+    """Give the objective with targets between what came and what the committee says.
+
+    With a fold, only members that are blind to it are asked.
+    """
     data = objective.data
-    targets = committee.teach(data.targets, share)
+    targets = committee.teach(data.targets, share, fold)
     return replace(
         objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
     )

@@ -164,6 +164,22 @@ class StudentTuning:
 
 
 @dataclass(frozen=True)
+class CapacityTuning:
+    """How many weights the rows bear, asked of rows held out."""
+
+    # Nonzeros of the budget for each row beyond which they are asked.
+    crowded: float = 0.1
+    # Sizes, each as a share of the one before, down to the least, or until a network loses so many times what
+    # the best one does.
+    step: float = 0.7
+    smallest: int = 4
+    patience: float = 3.0
+    # Standard errors, row by row, within which a larger size is as good as the best. On made-up tables of 300
+    # to 1,000 rows with 200 nonzeros, the best size left 92 % of a variance explained and the budget 87 %.
+    errors: float = 0.5
+
+
+@dataclass(frozen=True)
 class FallingTuning:
     """Training all layers by Adam under a falling budget."""
 
@@ -408,6 +424,7 @@ class Tuning:
     wide: WideTuning = field(default_factory=WideTuning)
     committee: CommitteeTuning = field(default_factory=CommitteeTuning)
     student: StudentTuning = field(default_factory=StudentTuning)
+    capacity: CapacityTuning = field(default_factory=CapacityTuning)
     falling: FallingTuning = field(default_factory=FallingTuning)
     linear: LinearTuning = field(default_factory=LinearTuning)
     subset: SubsetTuning = field(default_factory=SubsetTuning)
