@@ -7,7 +7,7 @@ and the fold says from which size on that does harm. Only then is the student se
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +40,12 @@ class _Blind:
 
 
 def borne(
-    objective: Relu, committee: Committee, folds: int, budget: int, share: float, tuning: Tuning
+    objective: Relu,
+    committee: Committee,
+    folds: int,
+    budget: int,
+    share: float,
+    tuning: Tuning,
 ) -> int:
     """Give the largest size within the budget that rows held out do not speak against.
 
@@ -56,26 +61,27 @@ def borne(
         How far targets are moved to what the committee says.
     tuning : Tuning
     """
-    capacity = tuning.capacity
-    if budget <= capacity.crowded * objective.data.amount:
+    few = int(tuning.capacity.crowded * objective.data.amount)
+    if budget <= few:
         return budget
     blind = [_begun(objective, committee, fold, budget, share, tuning) for fold in range(folds)]
     shares = torch.cat([one.held.data.share.double() for one in blind]) / folds
     amount = sum(one.held.data.amount for one in blind)
-    path, size, least = list[tuple[int, Tensor]](), budget, math.inf
-    while size >= capacity.smallest:
+    path = list[tuple[int, Tensor]]()
+    for size in _sizes(budget, few, tuning.capacity.step):
         blind = [one.shrunk(size, tuning) for one in blind]
-        losses = torch.cat([one.losses for one in blind])
-        path.append((size, losses))
-        mean = float(losses @ shares)
-        least = min(least, mean)
-        if mean > capacity.patience * least:
-            break
-        size = int(capacity.step * size)
-    if not path:
-        return budget
+        path.append((size, torch.cat([one.losses for one in blind])))
     best = min((losses for _, losses in path), key=lambda losses: float(losses @ shares))
-    return next(size for size, losses in path if _as_good(losses - best, shares, amount, capacity))
+    return next(size for size, losses in path if _as_good(losses - best, shares, amount, tuning.capacity))
+
+
+def _sizes(most: int, least: int, step: float) -> Iterator[int]:
+    """Give sizes from the most to the least, each that share of the one before."""
+    size = most
+    while size > least:
+        yield size
+        size = int(step * size)
+    yield max(1, least)
 
 
 def _as_good(more: Tensor, shares: Tensor, amount: float, tuning: CapacityTuning) -> bool:

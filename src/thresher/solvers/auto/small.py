@@ -35,7 +35,17 @@ from thresher.solvers.auto.newton import Fit, measured, refit
 from thresher.solvers.auto.student import alpha_for, student, taught, trust
 from thresher.solvers.auto.subset import compact, compactly
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, penalties, pruned, under
+from thresher.solvers.auto.ways import (
+    constant,
+    continued,
+    grown,
+    ladder,
+    linear,
+    penalties,
+    pruned,
+    sprouted,
+    under,
+)
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
@@ -132,7 +142,8 @@ class Small:
         least = mean_score(self.tried, chosen(self.tried, 0.0, tuning.linear.margin))
         assert self.committee is not None
         held = self._of_committee(len(every))
-        if held > tuning.linear.margin * least:
+        rival = yield from self._grown()
+        if min(held, rival) > tuning.linear.margin * least:
             return best
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
@@ -140,7 +151,7 @@ class Small:
             found = self.tried[before:]
             if min((one.score for one in found), default=math.inf) <= tuning.judge.exact:
                 return self._winner(found)
-        yield from self._taught(held)
+        yield from self._taught(held, rival)
         return self.tried[-1]
 
     def _winner(self, found: list[Candidate]) -> Candidate:
@@ -230,21 +241,29 @@ class Small:
             rows = from_host(self.fold < folds)
         return self.committee.score(rows)
 
-    def _taught(self, held: float) -> Iterator[Candidate]:
-        """Teach a student what the committee says."""
+    def _grown(self) -> Generator[Candidate, None, float]:
+        """Grow a small network, and give what it loses on rows held out."""
+        before = len(self.tried)
+        yield from self._offered([sprouted], self.judges)
+        small = self.tried[before:]
+        return mean_score(small, chosen(small, 0.0, 1.0)) if small else math.inf
+
+    def _taught(self, held: float, rival: float) -> Iterator[Candidate]:
+        """Teach a student what the committee says, and trust it the less the better another network does."""
         assert self.committee is not None
-        noise = self.committee.noise()
+        left = self.committee.noise()
+        noise, excess = self._apart(left, rival)
         alpha = self.alpha
         if alpha is None:
             alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
         loss, amount = self.objective.loss, self.objective.data.amount
         # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
         biased = under(replace(self.rounded, biased=self.rounded.origins is not None), alpha)
-        share, budget = trust(loss, amount, self.budget, noise, self.tuning.student), self.budget
+        share, budget = trust(loss, amount, self.budget, noise, self.tuning.student, excess), self.budget
         if self.fold is not None:
             folds = len(self.judges)
             budget = borne(biased, self.committee, folds, budget, share, self.tuning)
-            share = trust(loss, amount, budget, noise, self.tuning.student)
+            share = trust(loss, amount, budget, noise, self.tuning.student, excess)
         part = taught(biased, self.committee, share)
         one = torch.ones(1, dtype=torch.float64)
         found = student(part, self.committee, budget, noise, share, self.tuning)
@@ -257,6 +276,15 @@ class Small:
             place = (len(self.tried), "student", number)
             self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish=finish))
             yield self.tried[-1]
+
+    def _apart(self, left: float, rival: float) -> tuple[float, float]:
+        """Tell noise from what the committee leaves in excess of it: another network leaves less."""
+        if self.objective.loss.link == "log":
+            # Losses below zero have no shares.
+            return left, 0.0
+        held = self._of_committee(len(self.judges))
+        noise = left * min(1.0, rival / max(held, 1e-300))
+        return noise, left - noise
 
     def _finished(self, objective: Relu, fit: Fit, share: float, alpha: float) -> Fit:
         assert self.committee is not None

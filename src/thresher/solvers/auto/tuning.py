@@ -44,6 +44,9 @@ class GrowTuning:
     # Which of the penalties are tried: the first, counted from 0, and how many.
     first_alpha: int = 1
     alphas: int = 1
+    # Nonzeros of a network that is grown to see how well a committee does, and under how many penalties.
+    sprouted: int = 60
+    sprouted_alphas: int = 2
 
 
 @dataclass(frozen=True)
@@ -167,13 +170,10 @@ class StudentTuning:
 class CapacityTuning:
     """How many weights the rows bear, asked of rows held out."""
 
-    # Nonzeros of the budget for each row beyond which they are asked.
+    # Nonzeros for each row that they bear unasked; sizes from the budget down to that, each as a share of the
+    # one before.
     crowded: float = 0.1
-    # Sizes, each as a share of the one before, down to the least, or until a network loses so many times what
-    # the best one does.
     step: float = 0.7
-    smallest: int = 4
-    patience: float = 3.0
     # Standard errors, row by row, within which a larger size is as good as the best. On made-up tables of 300
     # to 1,000 rows with 200 nonzeros, the best size left 92 % of a variance explained and the budget 87 %.
     errors: float = 0.5
