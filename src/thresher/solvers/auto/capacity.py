@@ -61,7 +61,7 @@ def borne(
         How far targets are moved to what the committee says.
     tuning : Tuning
     """
-    few = int(tuning.capacity.crowded * objective.data.amount)
+    few = max(tuning.capacity.few, int(tuning.capacity.crowded * objective.data.amount))
     if budget <= few:
         return budget
     blind = [_begun(objective, committee, fold, budget, share, tuning) for fold in range(folds)]

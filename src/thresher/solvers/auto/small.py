@@ -138,12 +138,15 @@ class Small:
             return self._winner(self.tried)
         yield from self._trained()
         yield from self._offered(simple, every)
-        best = self._winner(self.tried)
-        least = mean_score(self.tried, chosen(self.tried, 0.0, tuning.linear.margin))
+        simple_ones, best = self.tried[:], self._winner(self.tried)
         assert self.committee is not None
         held = self._of_committee(len(every))
         rival = yield from self._grown()
-        if min(held, rival) > tuning.linear.margin * least:
+        behind = (
+            loss > tuning.linear.margin * self._least(simple_ones, folds)
+            for loss, folds in ((held, len(every)), (rival, len(self.judges)))
+        )
+        if all(behind):
             return best
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
@@ -240,6 +243,11 @@ class Small:
         if self.fold is not None:
             rows = from_host(self.fold < folds)
         return self.committee.score(rows)
+
+    def _least(self, found: list[Candidate], folds: int) -> float:
+        """Give what the best of some candidates loses on the rows of the first folds."""
+        best = chosen(found, 0.0, self.tuning.linear.margin)
+        return mean_score([one for one in found if one.fold < folds], best)
 
     def _grown(self) -> Generator[Candidate, None, float]:
         """Grow a small network, and give what it loses on rows held out."""

@@ -170,9 +170,11 @@ class StudentTuning:
 class CapacityTuning:
     """How many weights the rows bear, asked of rows held out."""
 
-    # Nonzeros for each row that they bear unasked; sizes from the budget down to that, each as a share of the
-    # one before.
+    # Nonzeros for each row that they bear unasked, and how many they bear in any case: fewer leave a search
+    # no room to find what works together only. Sizes from the budget down to that, each as a share of the one
+    # before.
     crowded: float = 0.1
+    few: int = 30
     step: float = 0.7
     # Standard errors, row by row, within which a larger size is as good as the best. On made-up tables of 300
     # to 1,000 rows with 200 nonzeros, the best size left 92 % of a variance explained and the budget 87 %.
