@@ -1,9 +1,9 @@
 """Small problems, where Newton's equations are cheap: which ways are tried, and how the winner is finished.
 
 Where there are rows enough, a committee is trained and what it says is taught to a student within the budget.
-Linear models are compared with it on rows held out, and where it leaves little, networks that explain the
-targets entirely are looked for. Few rows, deep networks and networks that are known are searched on rows held
-out in turn.
+Linear models and a network that is grown are compared with it on rows held out, and where it leaves little,
+networks that explain the targets entirely are looked for. Few rows, deep networks and networks that are known
+are searched on rows held out in turn.
 """
 
 from __future__ import annotations
@@ -273,7 +273,8 @@ class Small:
             budget = borne(biased, self.committee, folds, budget, share, self.tuning)
             share = trust(loss, amount, budget, noise, self.tuning.student, excess)
         part = taught(biased, self.committee, share)
-        one = torch.ones(1, dtype=torch.float64)
+        score = min(held, rival) * torch.ones(1, dtype=torch.float64)
+        one = torch.ones_like(score)
         found = student(part, self.committee, budget, noise, share, self.tuning)
         for number, (way, fit) in enumerate(found):
             self.passes += self.tuning.judge.pass_share
@@ -282,7 +283,7 @@ class Small:
                 return self._finished(objective, fit, share, alpha)
 
             place = (len(self.tried), "student", number)
-            self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish=finish))
+            self.tried.append(Candidate(way, fit, alpha, score, one, 1.0, place, finish=finish))
             yield self.tried[-1]
 
     def _apart(self, left: float, rival: float) -> tuple[float, float]:
