@@ -61,6 +61,11 @@ class FitChoices:
     class_weight: str | None = None
     max_iter: int | None = None
     loss: str = "auto"
+    max_inputs: int | None = None
+    max_fan_in: int | None = None
+    max_cost: float | None = None
+    feature_costs: Mapping[str, str] = field(default_factory=dict)
+    monotone: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +207,11 @@ def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, show
     from thresher.data.aside import record
 
     share = choices.test_share if choices.test is None else 0.0
-    details = {**ready.details(), "rows": record(ready.X, ready.y, share, choices.seed)}
+    details = {
+        **model.network_.details,
+        **ready.details(),
+        "rows": record(ready.X, ready.y, share, choices.seed),
+    }
     network = annotated(model.network_, ready.encoding.features, details)
     scores = scores_of(network, ready)
     # Before the peers, which may take longer than the fit.
@@ -262,6 +271,8 @@ def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
+        # Whether labels are many for the rows is said with the scores.
+        warnings.filterwarnings("ignore", message="The number of unique classes")
         try:
             model.fit(ready.X, ready.y)
         except InterruptedFitWarning:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -115,8 +116,12 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
 
     def read_whole(number: int) -> np.ndarray:
         some = min(step, count - number * step)
-        values = np.fromfile(path, raw, some * width, offset=offset + number * step * each)
-        return values[: len(values) // width * width].reshape(-1, width)
+        # Blocks come and go by the thousand: from the heap they would leave gaps in it.
+        memory = mmap.mmap(-1, max(1, some * each))
+        with path.open("rb", buffering=0) as file:
+            file.seek(offset + number * step * each)
+            read = file.readinto(memory)
+        return np.frombuffer(memory, raw, read // each * width).reshape(-1, width)
 
     rows = tuple(min(step, count - first) for first in range(0, count, step)) if width else ()
     if target is None:
@@ -128,9 +133,11 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
         return Shard(path, rows, width, dtype, read)
     place = _column(path, target, width)
     inputs = np.delete(np.arange(width), place)
+    # Columns beside a target at the edge are a part of the block and not a copy.
+    every = {0: slice(1, None), width - 1: slice(width - 1)}.get(place, inputs)
 
     def read_inputs(number: int, columns: np.ndarray | None) -> np.ndarray:
-        return read_whole(number)[:, inputs if columns is None else inputs[columns]]
+        return read_whole(number)[:, every if columns is None else inputs[columns]]
 
     with reading(path):
         parts = [read_whole(number)[:, place].copy() for number in range(len(rows))]

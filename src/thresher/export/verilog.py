@@ -260,7 +260,6 @@ def test_bench(network: IntegerNetwork, name: str, codes: np.ndarray, *, pipelin
     fields = ["row", "wanted", "wanted_class"][: len(widths)]
     registers = "\n".join(f"    reg [{w - 1}:0] {field};" for w, field in zip(widths, fields, strict=True))
     return f"""\
-`timescale 1ns / 1ns
 module {name}_test;
     reg clk = 0;
 {registers}

@@ -322,7 +322,7 @@ class Small:
 
     def _no_worse(self, fit: Fit) -> Fit:
         """Give the network that was known where it fits all rows better than what was found."""
-        if self.known is None:
+        if self.known is None or self.descends:
             return fit
         bare = under(self.objective, 0.0)
         known = measured(bare, self.known.to(torch.float64))

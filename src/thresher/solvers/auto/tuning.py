@@ -83,6 +83,10 @@ class CommitteeTuning:
     neurons: int = 50
     fan: int = 16
     kinks: float = 0.5
+    # Where neurons may read few inputs: the share of the training after which they do, and the steps between
+    # two times that some are let go of.
+    narrowed: float = 0.5
+    narrowed_every: int = 20
     # Parts of the rows, each of which two members are blind to.
     folds: int = 5
     # The penalty beside a sum over rows, in mean squared errors of rows that members are blind to (the noise,
@@ -329,6 +333,31 @@ class SubsetTuning:
 
 
 @dataclass(frozen=True)
+class InputsTuning:
+    """Which inputs are read, where not all of them may be."""
+
+    # Rows that choices are compared on, and inputs that are looked at: for each that is read, and at least.
+    rows: int = 2000
+    each: int = 8
+    fewest: int = 200
+    # Kinks of an input; random neurons, for each input and at most.
+    kinks: int = 3
+    neurons_each: int = 10
+    neurons: int = 60
+    # Penalties, as shares of each feature's mean square.
+    ridges: tuple[float, ...] = (1e-4, 1e-2, 0.1)
+    # Choices that are compared; options at each step, shared by the inputs there are, and at least.
+    trials: int = 600
+    shortlist: int = 30
+    shortest: int = 5
+    # Inputs that are added without gain before no more are, and what an exchange has to gain.
+    patience: int = 2
+    helps: float = 1e-3
+    # Standard errors by which an input has to go the wrong way to be of no use.
+    errors: float = 3.0
+
+
+@dataclass(frozen=True)
 class LadderTuning:
     """Sizes below the budget."""
 
@@ -430,6 +459,7 @@ class Tuning:
     falling: FallingTuning = field(default_factory=FallingTuning)
     linear: LinearTuning = field(default_factory=LinearTuning)
     subset: SubsetTuning = field(default_factory=SubsetTuning)
+    inputs: InputsTuning = field(default_factory=InputsTuning)
     judge: JudgeTuning = field(default_factory=JudgeTuning)
     clean: CleanTuning = field(default_factory=CleanTuning)
     path: PathTuning = field(default_factory=PathTuning)
