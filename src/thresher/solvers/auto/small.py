@@ -46,6 +46,7 @@ from thresher.solvers.auto.ways import (
     sprouted,
     under,
 )
+from thresher.solvers.auto.wide import loss_of_constant
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
@@ -138,15 +139,12 @@ class Small:
             return self._winner(self.tried)
         yield from self._trained()
         yield from self._offered(simple, every)
-        simple_ones, best = self.tried[:], self._winner(self.tried)
+        best = self._winner(self.tried)
+        least = mean_score(self.tried, chosen(self.tried, 0.0, tuning.linear.margin))
         assert self.committee is not None
         held = self._of_committee(len(every))
         rival = yield from self._grown()
-        behind = (
-            loss > tuning.linear.margin * self._least(simple_ones, folds)
-            for loss, folds in ((held, len(every)), (rival, len(self.judges)))
-        )
-        if all(behind):
+        if held > tuning.linear.margin * least and rival == math.inf:
             return best
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
@@ -244,17 +242,19 @@ class Small:
             rows = from_host(self.fold < folds)
         return self.committee.score(rows)
 
-    def _least(self, found: list[Candidate], folds: int) -> float:
-        """Give what the best of some candidates loses on the rows of the first folds."""
-        best = chosen(found, 0.0, self.tuning.linear.margin)
-        return mean_score([one for one in found if one.fold < folds], best)
-
     def _grown(self) -> Generator[Candidate, None, float]:
-        """Grow a small network, and give what it loses on rows held out."""
-        before = len(self.tried)
+        """Grow a small network, and give what it loses on rows held out if that is clearly the least."""
+        before, folds = len(self.tried), len(self.judges)
         yield from self._offered([sprouted], self.judges)
         small = self.tried[before:]
-        return mean_score(small, chosen(small, 0.0, 1.0)) if small else math.inf
+        if not small or self.objective.loss.link == "log":
+            # Losses below zero have no shares.
+            return math.inf
+        simple = chosen(self.tried[:before], 0.0, self.tuning.linear.margin)
+        least = mean_score([one for one in self.tried[:before] if one.fold < folds], simple)
+        rival = mean_score(small, chosen(small, 0.0, 1.0))
+        clear = self.tuning.student.clear * loss_of_constant(self.rounded)
+        return rival if rival < min(least, self._of_committee(folds)) - clear else math.inf
 
     def _taught(self, held: float, rival: float) -> Iterator[Candidate]:
         """Teach a student what the committee says, and trust it the less the better another network does."""
@@ -268,7 +268,7 @@ class Small:
         # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
         biased = under(replace(self.rounded, biased=self.rounded.origins is not None), alpha)
         share, budget = trust(loss, amount, self.budget, noise, self.tuning.student, excess), self.budget
-        if self.fold is not None:
+        if self.fold is not None and noise > self.tuning.capacity.noise:
             folds = len(self.judges)
             budget = borne(biased, self.committee, folds, budget, share, self.tuning)
             share = trust(loss, amount, budget, noise, self.tuning.student, excess)
@@ -288,9 +288,6 @@ class Small:
 
     def _apart(self, left: float, rival: float) -> tuple[float, float]:
         """Tell noise from what the committee leaves in excess of it: another network leaves less."""
-        if self.objective.loss.link == "log":
-            # Losses below zero have no shares.
-            return left, 0.0
         held = self._of_committee(len(self.judges))
         noise = left * min(1.0, rival / max(held, 1e-300))
         return noise, left - noise

@@ -133,6 +133,9 @@ class StudentTuning:
     # less far below so many nonzeros of the budget for each row.
     half: float = 0.1
     crowded: float = 0.1
+    # How much less than it, and than linear models, a small network must leave that is grown, as a share of
+    # what a constant leaves, to say that the committee misses something: 0.7 for a sine of several periods.
+    clear: float = 0.05
     # The penalty beside a sum over rows at a noise of 1, and the power of the noise that it falls with.
     alpha: float = 8.0
     power: float = 1.5
@@ -179,6 +182,8 @@ class CapacityTuning:
     # before.
     crowded: float = 0.1
     few: int = 30
+    # Noise below which they are not asked: there is little to fit, and room helps to find a law.
+    noise: float = 0.02
     step: float = 0.7
     # Standard errors, row by row, within which a larger size is as good as the best. On made-up tables of 300
     # to 1,000 rows with 200 nonzeros, the best size left 92 % of a variance explained and the budget 87 %.
