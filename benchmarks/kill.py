@@ -3,19 +3,22 @@
     python benchmarks/kill.py                          every kind of rows, 20 kills each
     python benchmarks/kill.py --kinds sparse --kills 5
 
-A life of a fit is a process of its own. It ends by SIGKILL a random time after its first checkpoint, and the
-next one goes on; a fit that ends first is compared with one that nobody killed, and another begins.
+A life of a fit is a process of its own, or two that share the rows ("ranks"), of which one is killed at a
+time. It ends by SIGKILL a random time after its first checkpoint, and the next one goes on; a fit that ends
+first is compared with one that nobody killed, and another begins.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -25,8 +28,11 @@ import scipy.sparse
 
 from thresher import SparseMLPClassifier
 from thresher.data import open_rows
+from thresher.objective.ranks import meeting
 
 ROWS, COLUMNS, CLASSES = 3_000, 100, 4
+# Processes of a fit by ranks, and the seconds within which those that are left end with one that is killed.
+COUNT, ENDS = 2, 60.0
 
 
 def main() -> int:
@@ -37,10 +43,16 @@ def main() -> int:
     parser.add_argument("--every", default="20", help="steps or time between checkpoints (default 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--fit", metavar="PATH", help=argparse.SUPPRESS)
+    parser.add_argument("--rank", nargs=2, metavar=("NUMBER", "ADDRESS"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     every = int(chosen.every) if chosen.every.isdecimal() else chosen.every
-    if chosen.fit is not None:
+    if chosen.fit is not None and chosen.rank is None:
         print(fitted(chosen.kinds, chosen.fit, every))
+        return 0
+    if chosen.fit is not None:
+        number, address = int(chosen.rank[0]), chosen.rank[1]
+        with meeting(address, number, COUNT):
+            print(fitted(chosen.kinds, chosen.fit, every, slice(number, None, COUNT)))
         return 0
     wrong = sum(killed(kind, chosen.kills, chosen.every, chosen.seed) for kind in chosen.kinds.split(","))
     return 1 if wrong else 0
@@ -79,12 +91,13 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "map": memory_map,
     "disk": on_disk,
     "sparse": lambda X: scipy.sparse.csr_array(X.astype(np.float32)),
+    "ranks": lambda X: X.astype(np.float64),
 }
 
 
-def fitted(kind: str, path: str | None, every: str | int) -> str:
-    """Fit, and give a digest of the network and of its history, the seconds left out."""
-    X, y = rows()
+def fitted(kind: str, path: str | None, every: str | int, part: slice = slice(None)) -> str:
+    """Fit to some rows, and give a digest of the network and of its history, the seconds left out."""
+    X, y = (every_row[part] for every_row in rows())
     model = SparseMLPClassifier(
         300,
         (60, 20),
@@ -101,46 +114,84 @@ def fitted(kind: str, path: str | None, every: str | int) -> str:
 
 def killed(kind: str, kills: int, every: str, seed: int) -> int:
     """Kill fits to rows of a kind so many times; gives how many ended with other bits."""
-    moments, wrong, done, fits = random.Random(seed), 0, 0, 0
+    moments, wrong, done, fits, slowest = random.Random(seed), 0, 0, 0, 0.0
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fit.checkpoint"
         began = time.monotonic()
-        truth, length = life(kind, path, every, None)
-        print(f"{kind}: {length:.1f} s from the first checkpoint to the end", flush=True)
+        truth = life(kind, path, every)
+        print(f"{kind}: {truth.seconds:.1f} s from the first checkpoint to the end", flush=True)
         path.unlink()
         while done < kills:
-            found, _ = life(kind, path, every, moments.uniform(0, length / 2))
-            if found is None:
+            found = life(kind, path, every, moments.uniform(0, truth.seconds / 2), done)
+            slowest = max(slowest, found.outlived)
+            if found.told is None:
                 done += 1
                 continue
-            fits, wrong = fits + 1, wrong + (found != truth)
+            fits, wrong = fits + 1, wrong + (found.told != truth.told)
             path.unlink()
         # The last one, which was killed, is let to its end.
-        found, _ = life(kind, path, every, None)
-        fits, wrong = fits + 1, wrong + (found != truth)
+        found = life(kind, path, every)
+        fits, wrong = fits + 1, wrong + (found.told != truth.told)
     seconds = time.monotonic() - began
-    print(
-        f"{kind}: killed {done} times; of {fits} fits {wrong} ended with other bits ({seconds:.0f} s)",
-        flush=True,
-    )
-    return wrong
+    outlived = f"; the rank that was left ended within {slowest:.1f} s" if kind == "ranks" else ""
+    what = f"{kind}: killed {done} times; of {fits} fits {wrong} ended with other bits{outlived}"
+    print(f"{what} ({seconds:.0f} s)", flush=True)
+    return wrong + (slowest > ENDS)
 
 
-def life(kind: str, path: Path, every: str, wait: float | None) -> tuple[str | None, float]:
-    """Fit in a process, killed a while after its first checkpoint; gives what it printed, and its seconds."""
-    command = [sys.executable, __file__, "--kinds", kind, "--every", every, "--fit", str(path)]
+@dataclass(frozen=True)
+class Life:
+    """What came of a fit.
+
+    Attributes
+    ----------
+    told : str or None
+        What it printed, the same for each of its processes; None where it did not come to its end.
+    seconds : float
+        From its first checkpoint on.
+    outlived : float
+        Seconds by which another process outlived the one that was killed.
+    """
+
+    told: str | None
+    seconds: float
+    outlived: float = 0.0
+
+
+def life(kind: str, path: Path, every: str, wait: float | None = None, victim: int = 0) -> Life:
+    """Fit in processes of their own, of which one is killed a while after the first checkpoint, if `wait`."""
     before = path.stat().st_mtime_ns if path.exists() else 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
-            time.sleep(0.005)
-        began = time.monotonic()
-        if wait is not None:
-            try:
-                process.wait(wait)
-            except subprocess.TimeoutExpired:
-                process.kill()
-        told, _ = process.communicate()
-    return (told.strip() if process.returncode == 0 else None), time.monotonic() - began
+    processes = started(kind, path, every)
+    while processes[0].poll() is None and (not path.exists() or path.stat().st_mtime_ns == before):
+        time.sleep(0.005)
+    began, outlived = time.monotonic(), 0.0
+    if wait is not None:
+        try:
+            processes[0].wait(wait)
+        except subprocess.TimeoutExpired:
+            processes[victim % len(processes)].kill()
+            killed_at = time.monotonic()
+            for process in processes:
+                process.wait(2 * ENDS)
+            outlived = time.monotonic() - killed_at
+    told = {process.communicate()[0].strip() for process in processes}
+    ended = all(process.returncode == 0 for process in processes)
+    seconds = time.monotonic() - began
+    return Life(" and ".join(sorted(told)) if ended else None, seconds, outlived)
+
+
+def started(kind: str, path: Path, every: str) -> list[subprocess.Popen[str]]:
+    """Start the processes of a fit."""
+    command = [sys.executable, __file__, "--kinds", kind, "--every", every, "--fit", str(path)]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    commands = [[*command, "--rank", str(number), address] for number in range(COUNT)]
+    return [
+        # What a rank says of one that is killed is no news here.
+        subprocess.Popen(one, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for one in (commands if kind == "ranks" else [command])
+    ]
 
 
 if __name__ == "__main__":

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
-from ranked import Failed, Group, fitted, refitted
+from ranked import Failed, Group, fitted, refitted, silent
 
 from thresher import SparseMLPRegressor
 from thresher.data.planted import planted
 from thresher.solvers.auto import Tuning
 from thresher.solvers.auto.tuning import JudgeTuning
+from thresher.solvers.checkpoint_file import from_file
 from thresher.solvers.iht import IHT
 
 ROWS, CUT = 600, 251
@@ -65,6 +67,8 @@ def settings(**others: Any) -> dict[str, Any]:
     return {"budget": 12, "hidden": 6, "max_iter": 5, "random_state": 0, **others}
 
 
+REQUIRED: dict[str, Any] = {"monotone": {0: 1, 3: -1}, "max_fan_in": 2, "max_inputs": 3, "groups": [[1, 2]]}
+
 CASES = {
     "paper": ("regressor", settings(solver="paper", max_iter=10), X, EXACT, None),
     "paper, weights": ("regressor", settings(solver="paper"), X, NOISY, WEIGHT),
@@ -93,6 +97,8 @@ CASES = {
     "training, float32": ("regressor", settings(tuning=SPLIT, dtype="float32"), X, NOISY, None),
     "training, sparse": ("regressor", settings(tuning=SPLIT, memory_limit=50_000), WIDE, SUMS, None),
     "small": ("regressor", settings(hidden=2, max_iter=2), X, NOISY, None),
+    "training, requirements": ("regressor", settings(tuning=SPLIT, **REQUIRED), X, NOISY, WEIGHT),
+    "small, requirements": ("regressor", settings(max_iter=2, **REQUIRED), X, NOISY, None),
     "small, classes": ("classifier", settings(hidden=2, max_iter=2), X, THREE > 0, None),
 }
 
@@ -179,6 +185,24 @@ def test_different_settings_are_refused_on_all_ranks(
 ) -> None:
     told = refusals(pair, [settings(**first), settings(**second)], dealt(X), dealt(NOISY))
     assert all(words in one for one in told), told
+
+
+def test_a_fit_of_which_a_rank_died_goes_on_to_the_same_bits(pair: Group, tmp_path: Path) -> None:
+    path = tmp_path / "fit.checkpoint"
+    chosen = settings(tuning=SPLIT, checkpoint=path, checkpoint_every=3)
+    group, rows = Group(2), (dealt(X), dealt(NOISY))
+    group.run(len, [[]] * 2)
+    group.send(silent, [1.0] * 2, ["regressor"] * 2, [chosen] * 2, *rows, ["", "dies"])
+    lost = group.result(0)
+    group.close()
+    assert isinstance(lost, Failed) and "rank 1 of 2 died" in lost.words, lost
+    stored = from_file(path)
+    assert stored is not None and stored.states and not stored.done
+    # Ranks of another group take it up.
+    resumed = common(pair, fitted, "regressor", chosen, X, NOISY)
+    whole = common(pair, fitted, "regressor", settings(tuning=SPLIT), X, NOISY)
+    assert np.array_equal(resumed["weights"], whole["weights"])
+    assert resumed["loss"] == whole["loss"]
 
 
 def test_alone_there_is_no_group() -> None:

@@ -13,6 +13,8 @@ from problems import INPUTS, ROWS, seen, standard
 from thresher.objective.columns import LOOKED_AT, standard_columns
 from thresher.objective.data import Data
 from thresher.objective.pages import CHUNK_NUMBERS
+from thresher.objective.ranks import Alone
+from thresher.solvers.auto.absolute import AbsoluteData
 
 any_form = pytest.mark.parametrize("name", INPUTS)
 
@@ -79,3 +81,45 @@ def test_origins_of_columns_do_not_depend_on_how_many_there_are() -> None:
     alone = [standard_columns(X[:, [column]], None, centred=True) for column in range(0, wide, 50)]
     assert np.array_equal(whole.origin[::50], [one.origin[0] for one in alone])
     assert len(set(whole.origin)) >= 7
+
+
+def test_parts_of_a_large_copy_are_picked_when_they_are_read() -> None:
+    X = np.random.default_rng(0).standard_normal((300, 40))
+    whole = Data(X, columns=standard(X), dtype=torch.float64, memory_limit=100_000)
+    kept, rows = whole.read(slice(0, 300)), np.arange(299, 0, -3)
+    part = whole.take(rows)
+    assert part.X.whole.data_ptr() == kept.data_ptr()
+    for wanted in (slice(5, 90), np.array([7, 3, 3])):
+        torch.testing.assert_close(part.read(wanted), kept[torch.from_numpy(rows)[wanted]], rtol=0, atol=0)
+    again = part.take(np.array([1, 0]))
+    torch.testing.assert_close(again.read(slice(0, 2)), kept[[296, 299]], rtol=0, atol=0)
+    some = whole.take(rows, torch.tensor([3, 30]))
+    torch.testing.assert_close(some.read(slice(0, 100)), kept[rows][:, [3, 30]], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("first", [0, 1, 500, 1000, 2900])
+def test_chunks_end_where_they_end_for_one_process(first: int) -> None:
+    class Later(Alone):
+        pass
+
+    ranks = Later()
+    ranks.first = first
+    data = Data(np.zeros((3000, 1000)), ranks=ranks, memory_limit=0)
+    size, places = data.chunk_rows(1), np.cumsum([len(chunk.X) for chunk in data.chunks(1)]) + first
+    assert places[-1] == first + 3000
+    assert all(place % size == 0 for place in places[:-1])
+
+
+@any_form
+@pytest.mark.parametrize("limit", [0, 2**20], ids=["read again and again", "held"])
+def test_some_rows_and_columns_are_those_of_the_whole(name: str, limit: int) -> None:
+    X = INPUTS[name].tocsr() if scipy.sparse.issparse(INPUTS[name]) else INPUTS[name]
+    columns = standard(X)
+    data, expected = Data(X, columns=columns, dtype=torch.float64, memory_limit=limit), seen(X, columns)
+    rows, features = np.array([7, 3, 149, 3]), torch.tensor([0, data.columns - 1])
+    some = data.take(rows, features)
+    assert (some.rows, some.columns) == (4, 2)
+    torch.testing.assert_close(some.read(slice(0, 4)), expected[rows][:, features])
+    torch.testing.assert_close(data.take(rows).read(slice(0, 4)), expected[rows])
+    folded = AbsoluteData(data).take(rows, features).read(slice(1, 3))
+    torch.testing.assert_close(folded[:, 2:], expected[rows][1:3][:, features].abs())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import numpy as np
 import pytest
 from ranked import Failed, Group, silent
 
-from thresher.objective.ranks import MARGIN, ROLL_CALL, SILENCE, Alone
+from thresher.errors import RankError
+from thresher.objective.ranks import MARGIN, ROLL_CALL, SILENCE, Alone, meeting
 
 X = np.random.default_rng(0).standard_normal((90, 3))
 
@@ -28,6 +30,15 @@ def test_a_lost_rank_is_named_by_all_others(how: str, lost: int) -> None:
     assert all(f"rank {lost} of 3 died or fell silent" in one.words for one in told), told
     # All stages of patience, and some time to compute.
     assert seconds < 20
+
+
+def test_an_address_that_nobody_listens_on_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.objective.ranks.MEETING", 0.3)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        with pytest.raises(RankError, match=rf"2 ranks did not find one another .* at {address}"):
+            meeting(address, 1, 2).__enter__()
 
 
 def test_ranks_wait_a_minute_at_most() -> None:

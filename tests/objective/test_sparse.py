@@ -18,7 +18,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.objective.sparse import Meeting, SparseRows
+from thresher.objective.sparse import Meeting, Readers, SparseRows
 from thresher.solvers.auto.linear import l1_path
 from thresher.solvers.auto.tuning import LinearTuning
 from thresher.solvers.auto.wide import relevance
@@ -86,18 +86,18 @@ def test_a_block_makes_of_sparse_rows_what_it_makes_of_dense_ones(
 
 
 def test_what_meets_is_looked_up_once_for_each_of_two_blocks() -> None:
-    rows, features = SparseRows(csr()), [torch.tensor([one, one + 1]) for one in range(3)]
-    neuron = torch.tensor([0, 1])
-    first = [rows.meeting(feature, neuron) for feature in features[:2]]
-    assert [rows.meeting(feature, neuron) for feature in features[:2]] == first
-    rows.meeting(features[2], neuron)
-    assert rows.meeting(features[1], neuron) is first[1]
-    assert rows.meeting(features[0], neuron) is not first[0]
+    rows, neuron = SparseRows(csr()), torch.tensor([0, 1])
+    blocks = [Readers(torch.tensor([one, one + 1]), neuron, COLUMNS) for one in range(3)]
+    first = [rows.meeting(block) for block in blocks[:2]]
+    assert [rows.meeting(block) for block in blocks[:2]] == first
+    rows.meeting(blocks[2])
+    assert rows.meeting(blocks[1]) is first[1]
+    assert rows.meeting(blocks[0]) is not first[0]
 
 
 def test_a_meeting_has_one_pair_for_each_nonzero_and_weight_that_reads_it() -> None:
     feature, neuron = torch.tensor([2, 7, 2]), torch.tensor([0, 0, 4])
-    met = Meeting(SparseRows(csr()), feature, neuron)
+    met = Meeting(SparseRows(csr()), Readers(feature, neuron, COLUMNS))
     counts = (DENSE != 0).sum(0)
     assert met.row.numel() == 2 * counts[2] + counts[7]
 

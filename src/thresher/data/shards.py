@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -114,9 +115,11 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
     step = max(1, BLOCK_BYTES // max(1, each))
 
     def read_whole(number: int) -> np.ndarray:
-        some = min(step, count - number * step)
-        values = np.fromfile(path, raw, some * width, offset=offset + number * step * each)
-        return values[: len(values) // width * width].reshape(-1, width)
+        values = empty_block(min(step, count - number * step), width, raw)
+        with path.open("rb", buffering=0) as file:
+            file.seek(offset + number * step * each)
+            read = file.readinto(values.data) or 0
+        return values[: read // each]
 
     rows = tuple(min(step, count - first) for first in range(0, count, step)) if width else ()
     if target is None:
@@ -128,14 +131,25 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
         return Shard(path, rows, width, dtype, read)
     place = _column(path, target, width)
     inputs = np.delete(np.arange(width), place)
+    # Columns beside a target at the edge are a part of the block and not a copy.
+    every = {0: slice(1, None), width - 1: slice(width - 1)}.get(place, inputs)
 
     def read_inputs(number: int, columns: np.ndarray | None) -> np.ndarray:
-        return read_whole(number)[:, inputs if columns is None else inputs[columns]]
+        return read_whole(number)[:, every if columns is None else inputs[columns]]
 
     with reading(path):
         parts = [read_whole(number)[:, place].copy() for number in range(len(rows))]
     labels = np.concatenate(parts) if parts else np.empty(0, raw)
     return Shard(path, rows, width - 1, dtype, read_inputs, labels)
+
+
+def empty_block(rows: int, width: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """Make room for a block in memory of its own.
+
+    Blocks come and go by the thousand: in the heap they would leave gaps.
+    """
+    memory = mmap.mmap(-1, max(1, rows * width * dtype.itemsize))
+    return np.frombuffer(memory, dtype, rows * width).reshape(rows, width)
 
 
 def _column(path: Path, target: str | int, width: int) -> int:

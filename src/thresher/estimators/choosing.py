@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils.validation import check_consistent_length
 
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError
 from thresher.linear.budget import check_budget
@@ -63,6 +62,9 @@ def budgets_to_try(
 
 def splitter(cv: Any, y: np.ndarray, seed: int, classifier: bool) -> Any:
     """Give what splits rows into folds; a number of them is shuffled, and lowered where rows are few."""
+    # What only cross-validation needs takes 15 MB, which a fit does without.
+    from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
     if not isinstance(cv, (int, np.integer)):
         return check_cv(cv, y, classifier=classifier)
     if cv < 2:
@@ -80,11 +82,12 @@ def splitter(cv: Any, y: np.ndarray, seed: int, classifier: bool) -> Any:
 
 
 def folds_of(
-    cv: Any, X: Any, y: np.ndarray, seed: int, classifier: bool
+    cv: Any, X: Any, y: np.ndarray, seed: int, classifier: bool, groups: Any = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Give the rows to fit and the rows to score of every fold, and refuse folds that lack either."""
+    check_consistent_length(y, groups)
     places, folds = np.arange(len(y)), []
-    for number, parts in enumerate(splitter(cv, y, seed, classifier).split(X, y), start=1):
+    for number, parts in enumerate(splitter(cv, y, seed, classifier).split(X, y, groups), start=1):
         train, test = (np.asarray(part) for part in parts)
         if not (train.size and test.size):
             raise DataError(
@@ -119,6 +122,8 @@ def scorer_of(
     r2 = (scoring is None and not classifier) or (isinstance(scoring, str) and scoring == "r2")
     if r2 and min(len(test) for _, test in folds) < 2:
         return SharedR2(np.atleast_1d(np.var(y, axis=0)))
+    from sklearn.metrics import check_scoring
+
     scorer: Callable[..., float] = check_scoring(model, scoring=scoring)
     return scorer
 

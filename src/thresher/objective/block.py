@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from thresher.objective.layout import Layout
-from thresher.objective.sparse import SparseRows
+from thresher.objective.sparse import Readers, SparseRows
 
 # What a block is fed: a row for each row of data.
 Fed = Tensor | SparseRows
@@ -68,6 +69,11 @@ class Block:
         else:
             self.flat = torch.stack([self.neuron, self.place])
             self.pattern = self._pattern()
+
+    @cached_property
+    def readers(self) -> Readers:
+        """Which weights read each column, for sparse rows."""
+        return Readers(self.feature, self.neuron, self.inputs)
 
     def at(self, values: Tensor) -> Block:
         """Give the block of other values at the same positions."""
@@ -131,7 +137,7 @@ class Block:
             out = (self._parts(fed) * self.grid[:, : self.each]).sum(2)
             return out.add_(self.grid[:, -1]) if biased else out
         if isinstance(fed, SparseRows):
-            out = fed.meeting(self.feature, self.neuron).forward(self._weights(), self.neurons)
+            out = fed.meeting(self.readers).forward(self._weights(), self.neurons)
         elif self.width == 0:
             out = self.values.new_zeros(len(fed), self.neurons)
         elif self.dense:
@@ -200,7 +206,7 @@ class Block:
     def _inner(self, fed: Fed, delta: Tensor) -> Tensor:
         """Give the derivative at every weight that is no bias."""
         if isinstance(fed, SparseRows):
-            return fed.meeting(self.feature, self.neuron).gradient(delta, self.inside.numel())
+            return fed.meeting(self.readers).gradient(delta, self.inside.numel())
         columns = self.read(fed)
         if self.dense:
             return (columns.T @ delta).view(-1).index_select(0, self.flat)

@@ -19,6 +19,7 @@ from thresher.data.rows import OnDisk, is_sparse
 from thresher.device import from_host, to_host
 from thresher.objective.columns import Columns, canonical
 from thresher.objective.pages import CHUNK_NUMBERS, pages, zeros
+from thresher.objective.picked import Picked, as_tensor, picked
 from thresher.objective.ranks import Alone
 from thresher.objective.sparse import SparseRows
 
@@ -29,6 +30,8 @@ NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 LEAST_ROWS, MOST_ROWS, LEAST_WIDE_ROWS = 256, 8192, 64
 # Bytes that copies of rounded data may take in any case: small data gives the same bits for any limit.
 ROUNDED_BYTES = 2**24
+# Parts of the rows that a search holds at the same time, folds for each way among them.
+COPIES = 16
 # An origin that is more scales away from zero than this is subtracted in float64.
 FAR = 100.0
 
@@ -90,7 +93,8 @@ class Data:
         self.targets = y.to(dtype) if y.is_floating_point() else y
         self.weight = weight
         self.amount = float(self.rows if weight is None else self.ranks.sum(weight.double().sum())[0])
-        even = torch.full((self.held,), 1.0 / max(1, self.rows), dtype=dtype)
+        # One number stands for all of them.
+        even = torch.full((1,), 1.0 / max(1, self.rows), dtype=dtype).expand(self.held)
         self.share = even if weight is None else (weight.double() / self.amount).to(dtype)
         self.seen, self.dtype, self.memory_limit = columns, dtype, memory_limit
         self.origin = self.factor = self._factor = None
@@ -105,12 +109,37 @@ class Data:
         self.near = not far or dtype is torch.float64
         self._copy: Tensor | None = None
 
-    def take(self, rows: np.ndarray) -> Data:
-        """Give the data of some rows, wherever they are."""
+    def take(self, rows: np.ndarray, features: Tensor | None = None) -> Data:
+        """Give the data of some rows, wherever they are, and of all columns or some.
+
+        Of a large copy that is here already they are picked when they are read.
+        """
         weight = None if self.weight is None else self.pick(self.weight, rows)
-        read, seen = (self.X.__getitem__, self.seen) if self.sparse else (self.read, None)
-        X, targets = self.ranks.pick(read, rows), self.pick(self.targets, rows)
+        targets = self.pick(self.targets, rows)
+        if self._copy is not None and features is None and self._large(len(rows)):
+            return Data(Picked(self._copy, from_host(rows)), targets, weight, None, self.dtype, 0)
+        if not self.sparse:
+            X = self.ranks.pick(lambda own: self._gathered(own, features), rows)
+            return Data(X, targets, weight, None, self.dtype, self.memory_limit)
+        X, seen = self.ranks.pick(self.X.__getitem__, rows), self.seen
+        if features is not None:
+            places = to_host(features)
+            X, seen = X[:, places], None if seen is None else seen.only(places)
         return Data(X, targets, weight, seen, self.dtype, self.memory_limit)
+
+    def _large(self, rows: int) -> bool:
+        """Whether several copies of so many rows, all of which are here, would exceed the memory limit."""
+        here = self.held == self.rows
+        return here and COPIES * rows * self.columns * self.dtype.itemsize > self.memory_limit
+
+    def _gathered(self, rows: np.ndarray, features: Tensor | None) -> Tensor:  # (rows, columns)
+        """Read some rows a chunk at a time: at once, those that have to be converted would be there twice."""
+        width, size = self.columns if features is None else features.numel(), self.chunk_rows(1)
+        found = pages(len(rows), width, dtype=self.dtype)
+        for start in range(0, len(rows), size):
+            part = self.read(rows[start : start + size])
+            found[start : start + size] = part if features is None else part[:, features]
+        return found
 
     def pick(self, part: Tensor, rows: np.ndarray) -> Tensor:
         """Give the entries of some rows, wherever they are, of a tensor that has one for each."""
@@ -234,12 +263,15 @@ class Data:
     def chunks(self, width: int) -> Iterator[Batch]:
         """Read all rows in their order, so many at a time that `width` numbers for each stay in cache.
 
-        A chunk holds until the next is read, which may be converted into the same memory.
+        A chunk holds until the next is read, which may be converted into the same memory. Chunks end at
+        multiples of their size among the rows of all ranks, so that a sum is made of the same parts however
+        many ranks there are: all but the few that two ranks share are the same bits.
         """
         size = self.chunk_rows(width)
         out = None if self.sparse or self._fits() else pages(size, self.columns, dtype=self.dtype)
-        for start in range(0, self.held, size):
-            yield self.batch(slice(start, min(start + size, self.held)), out)
+        edges = range(-(self.ranks.first % size), self.held, size)
+        for start in edges:
+            yield self.batch(slice(max(start, 0), min(start + size, self.held)), out)
 
     def total(self, each: Callable[[Batch], tuple[Tensor, ...]], width: int = 1) -> tuple[Tensor, ...]:
         """Add up what a function gives for the rows of one chunk after another, in float64."""
@@ -293,7 +325,7 @@ class Data:
             if isinstance(rows, slice):
                 return self._copy[rows]
             return self._copy.index_select(0, from_host(rows))
-        return self._converted(_picked(self.X, rows), out)
+        return self._converted(picked(self.X, rows), out)
 
     def _fits(self) -> bool:
         return self.ranks.most(self.held) * self.columns * self.dtype.itemsize <= self.memory_limit
@@ -309,26 +341,6 @@ class Data:
         if self.origin is not None and self.near:
             out.sub_(self.origin.to(self.dtype))
         return out if self.factor is None else out.mul_(self.factor)
-
-
-def _picked(X: Any, rows: np.ndarray | slice) -> Any:
-    """Pick some rows; a tensor is told which by one beside it."""
-    return X[from_host(rows)] if isinstance(X, Tensor) and isinstance(rows, np.ndarray) else X[rows]
-
-
-def as_tensor(part: Any) -> Tensor:
-    """Turn rows of any kind into a dense tensor, of a precision that may be any."""
-    if scipy.sparse.issparse(part):
-        part = part.toarray()
-    if not isinstance(part, np.ndarray):
-        return part
-    part = np.asarray(part)
-    if not part.flags.writeable or any(step < 0 for step in part.strides):
-        # torch warns of read-only memory; a private copy of one chunk is cheap.
-        part = part.copy()
-    if part.dtype.kind not in "fiub" or part.dtype.itemsize > 8 or not part.dtype.isnative:
-        part = part.astype(np.float64)
-    return from_host(part)
 
 
 def _own(random: np.random.Generator) -> np.random.Generator:

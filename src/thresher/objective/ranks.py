@@ -47,7 +47,7 @@ T = TypeVar("T")
 class Alone:
     """One process has all rows: nothing is to be completed."""
 
-    number, count = 0, 1
+    number, count, first = 0, 1, 0
 
     def holding(self, held: int) -> Alone:
         """Say how many rows this rank has."""
@@ -136,7 +136,7 @@ class Ranks(Alone):
         return dist.get_world_size(self.group)
 
     @cached_property
-    def first(self) -> int:
+    def first(self) -> int:  # type: ignore[override]
         """The number of this rank's first row."""
         return sum(self.counts[: self.number])
 

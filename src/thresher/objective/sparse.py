@@ -28,7 +28,7 @@ class SparseRows:
 
     def __init__(self, matrix: scipy.sparse.csr_array) -> None:
         self.matrix = matrix
-        self._met: list[tuple[Tensor, Meeting]] = []
+        self._met: list[tuple[Readers, Meeting]] = []
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -117,13 +117,42 @@ class SparseRows:
         parts = function(self.matrix.data), self.matrix.indices, self.matrix.indptr
         return SparseRows(scipy.sparse.csr_array(parts, self.matrix.shape))
 
-    def meeting(self, feature: Tensor, neuron: Tensor) -> Meeting:
+    def meeting(self, readers: Readers) -> Meeting:
         """Find what meets the weights of a block, or recall it: a pass asks for two blocks at most."""
         for known, found in self._met:
-            if known is feature:
+            if known is readers:
                 return found
-        self._met = [*self._met[-1:], (feature, Meeting(self, feature, neuron))]
+        self._met = [*self._met[-1:], (readers, Meeting(self, readers))]
         return self._met[-1][1]
+
+
+class Readers:
+    """The weights of a block, column by column: the same for all rows, until others are held.
+
+    Parameters
+    ----------
+    feature : int64 tensor of shape (held,)
+        The column that each weight reads.
+    neuron : int64 tensor of shape (held,)
+        The neuron that it belongs to.
+    columns : int
+        All there are.
+
+    Attributes
+    ----------
+    order : int64 tensor of shape (held,)
+        The weights in the order of their columns.
+    neuron : int64 tensor of shape (held,)
+        Their neurons, in that order.
+    starts : int32 tensor of shape (columns + 1,)
+        Where the weights of each column begin.
+    """
+
+    def __init__(self, feature: Tensor, neuron: Tensor, columns: int) -> None:
+        self.order = feature.argsort(stable=True)
+        self.neuron = neuron[self.order]
+        self.starts = torch.zeros(columns + 1, dtype=torch.int32)
+        torch.cumsum(torch.bincount(feature, minlength=columns), 0, dtype=torch.int32, out=self.starts[1:])
 
 
 class Meeting:
@@ -132,10 +161,7 @@ class Meeting:
     Parameters
     ----------
     rows : SparseRows
-    feature : int64 tensor of shape (held,)
-        The column that each weight reads.
-    neuron : int64 tensor of shape (held,)
-        The neuron that it belongs to.
+    readers : Readers
 
     Attributes
     ----------
@@ -145,17 +171,16 @@ class Meeting:
         The nonzero.
     """
 
-    def __init__(self, rows: SparseRows, feature: Tensor, neuron: Tensor) -> None:
-        order = feature.argsort(stable=True)
-        weights_of = torch.bincount(feature, minlength=rows.shape[1])
+    def __init__(self, rows: SparseRows, readers: Readers) -> None:
         entries = from_host(rows.matrix.indices).long()
-        counts = weights_of[entries]
+        first = readers.starts[entries].long()
+        counts = readers.starts[entries + 1] - first
         entry = torch.arange(entries.numel()).repeat_interleave(counts)
-        first = (weights_of.cumsum(0) - weights_of)[entries] - counts.cumsum(0) + counts
-        self.held = order[first[entry] + torch.arange(entry.numel())]
+        first += counts - counts.cumsum(0)
+        place = first[entry] + torch.arange(entry.numel())
+        self.held, self.neuron = readers.order[place], readers.neuron[place]
         self.row = rows.rows_of_entries[entry]
         self.value = from_host(rows.matrix.data)[entry]
-        self.neuron = neuron[self.held]
         self.rows = len(rows)
 
     def forward(self, weights: Tensor, neurons: int) -> Tensor:  # (rows, neurons)

@@ -45,6 +45,10 @@ class AbsoluteData(Data):
         """Give the same data in another precision."""
         return AbsoluteData(self._of.to(dtype))
 
+    def take(self, rows: np.ndarray, features: Tensor | None = None) -> Data:
+        """Give the data of some rows, and of some of the inputs with their absolute values."""
+        return AbsoluteData(self._of.take(rows, features))
+
     def read(self, rows: np.ndarray | slice, out: Tensor | None = None) -> Tensor:  # (rows, 2 inputs)
         """Read the inputs of some rows, and their absolute values."""
         X = self._of.read(rows)

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from thresher.device import from_host
+from thresher.memory import give_back
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import equations, moves
 from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
 from thresher.solvers.auto.adam import AdamSchedule, falling, train
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.polish import polish_of
-from thresher.solvers.auto.problem import Problem, Progress, feature_subset, room_of
+from thresher.solvers.auto.polish import Polish, polish_of
+from thresher.solvers.auto.problem import Problem, Progress, feature_subset, room_of, sampled_rows
 from thresher.solvers.auto.sides import ReluForm
 from thresher.solvers.auto.subset import Subset
 
@@ -37,17 +38,15 @@ class Search:
         self.form = absolute_objective(self.subset.part, None if folding is None else folding[features])
         self.random = np.random.default_rng([problem.seed, 3])
         self.orders = np.random.default_rng([problem.seed, 2])
-        exact = replace(self.subset, whole=objective.to(torch.float64))
         order = np.random.default_rng([problem.seed, 1]).permutation(objective.data.rows)
-        sampled = np.sort(order[: max(tuning.sample, int(tuning.sample_each * self.budget))])
-        polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
+        sampled = np.sort(order[: sampled_rows(problem)])
+        self.polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
         self.sample = replace(self.form, data=self.form.data.take(sampled))
         data = objective.data
         targets, share = data.every(data.targets)[:, 0].double(), data.every(data.share).double()
         mean = float(targets @ share)
         self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
         self.peak = float(targets.abs().max()) or 1.0
-        self.polish = polish_of(exact, polished, problem.budget, self.spread, self.peak, tuning)
         # Passes that count as one: more where there are few rows, less where few passes are allowed.
         self.unit = min(max(1.0, tuning.unit_rows / objective.data.rows), tuning.unit_share * problem.passes)
         self.rate = tuning.rate * self.spread / math.sqrt(problem.budget)
@@ -55,8 +54,16 @@ class Search:
         # Mean losses after each wide training.
         self.values: list[float] = []
         self.axes, self.signs = self._axes()
+        # The equations of all inputs leave gaps in the heap as large as a copy of the sample.
+        give_back()
         self.best: tuple[AbsoluteForm, float] | None = None
         self.narrow: AbsoluteForm | None = None
+
+    @cached_property
+    def polish(self) -> Polish:
+        """What a network is fitted to at last. Its rows, in float64, are read once an attempt gets there."""
+        exact = replace(self.subset, whole=self.problem.objective.to(torch.float64))
+        return polish_of(exact, self.polished, self.budget, self.spread, self.peak, self.tuning)
 
     @property
     def best_value(self) -> float:
@@ -180,6 +187,7 @@ class Search:
     def attempt(self, wide: AbsoluteForm, passes: float) -> Generator[Progress, None, bool]:
         """Merge, prune, train, eliminate and choose sides; says whether the network was found."""
         tuning, budget = self.tuning, self.budget
+        give_back()
         student = self._merged(wide).prune(self.form, int(tuning.kept * budget))
         schedule = self.schedule(passes, tuning.fixed_rate, tuning.fixed_fall, tuning.fixed_l1)
         student, value = yield from self.trained(student, schedule, "fixed", fixed=True)

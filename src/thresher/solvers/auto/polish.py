@@ -157,7 +157,5 @@ def polish_of(
     subset: Subset, rows: np.ndarray, budget: int, spread: float, peak: float, tuning: RecoverTuning
 ) -> Polish:
     """Prepare to polish on some rows first; the objective on all inputs is in float64."""
-    data = subset.whole.data.take(rows)
-    if subset.units[0] is not None:
-        data = data.only(subset.units[0])
+    data = subset.whole.data.take(rows, subset.units[0])
     return Polish(subset, replace(subset.part, data=data), budget, spread, peak, tuning)

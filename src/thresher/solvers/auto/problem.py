@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,11 @@ from thresher.solvers.auto.deep_tuning import DeepTuning
 from thresher.solvers.auto.newton import Fit
 from thresher.solvers.auto.recovery_tuning import RecoverTuning
 from thresher.solvers.auto.wide import relevance
+
+# Bytes that students may take under any memory limit, so that it does not change what is found in small data.
+SMALL = 2**22
+# The curvature, what it is added up of, its factor, and the inverse.
+MATRICES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +117,22 @@ def feature_subset(problem: Problem, among: Tensor | None = None) -> Tensor:
 def _most_inputs(problem: Problem) -> int:
     tuning = problem.tuning
     neurons = max(2, min(int(tuning.wider * problem.hidden), problem.budget // 2, tuning.neurons_each))
-    return max(tuning.inputs, room_of(problem) // neurons)
+    return max(tuning.inputs, min(room_of(problem) // neurons, _fitting_inputs(problem)))
+
+
+def _fitting_inputs(problem: Problem) -> int:
+    """Give the inputs whose sample and equations, of linear part and folds, fit into half of the limit."""
+    objective = problem.objective
+    room = max(objective.memory_limit // 2, SMALL)
+    # Two weights for each input, in float64, squared; and the sample: ``equations n^2 + sample n = room``.
+    equations, sample = 8 * MATRICES * 2**2, objective.data.dtype.itemsize * sampled_rows(problem)
+    return int((math.sqrt(sample**2 + 4 * equations * room) - sample) / (2 * equations))
+
+
+def sampled_rows(problem: Problem) -> int:
+    """Give the rows on which students are compared."""
+    tuning = problem.tuning
+    return min(problem.objective.data.rows, max(tuning.sample, int(tuning.sample_each * problem.budget)))
 
 
 def room_of(problem: Problem) -> int:
