@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,8 @@ READ = {
     ),
     "a unit of measurement": (["12 km", "3.5 km"], "number", [12.0, 3.5]),
     "a minus at the end": (["12.5-", "3.5"], "number", [-12.5, 3.5]),
+    "dates as objects": ([date(2024, 1, 1), None, date(2024, 1, 9)], "date", [0.0, np.nan, 8.0]),
+    "decimals as objects": ([Decimal("1.50"), Decimal(2), None], "number", [1.5, 2.0, np.nan]),
     "booleans": ([True, False], "number", [1.0, 0.0]),
 }
 
@@ -149,12 +153,13 @@ def test_what_may_mean_two_things_is_refused_with_what_to_say(case: str) -> None
     [
         (["2024-01-01T10:00+02:00", "2024-01-02T10:00+01:00"], "days since 2024-01-01, in UTC"),
         (["2024-01-01T10:00", "2024-01-02T10:00"], "days since 2024-01-01"),
+        (pd.date_range("2024-01-02", periods=2, tz="Asia/Tokyo"), "days since 2024-01-01, in UTC"),
         (["5 kg", "7 kg"], "kg"),
         (["12", "(7)"], "'(7)' is below zero"),
         (["12", "7-"], "'7-' is below zero"),
     ],
 )
-def test_what_may_surprise_is_said(cells: list[str], note: str) -> None:
+def test_what_may_surprise_is_said(cells: Any, note: str) -> None:
     assert seen(cells).reports[0].note == note
 
 

@@ -77,6 +77,16 @@ def run_export(
         typer.echo(f"wrote {path} ({size:,} bytes, {network.nonzeros:,} nonzeros){beside}")
 
 
+def refused_without_integer(to: str, given: dict[str, bool]) -> None:
+    """Refuse options, by whether they were given, that mean something to whole numbers alone."""
+    chosen = [option for option, was in given.items() if was]
+    if chosen:
+        raise ParameterError(
+            f"{', '.join(chosen)} means nothing to --to {to} in floating point: use --integer with --to c, "
+            "or --to verilog."
+        )
+
+
 def _contents(network: Network, to: str, name: str, path: Path, used_inputs: bool) -> dict[Path, bytes]:
     """Return what is to be written; C has its header beside it."""
     if to != "c":
@@ -96,9 +106,8 @@ def placed(files: dict[str, str], first: str, path: Path) -> dict[Path, bytes]:
     found = {path: files[first].encode()}
     found.update({path.parent / name: text.encode() for name, text in files.items() if name != first})
     if len(found) < len(files):
-        others = " or ".join(name for name in files if name != first)
         raise ParameterError(
-            f"--out {path} is where {others} goes, which belongs to it: use a name that ends in "
+            f"--out {path} is where {path.name} goes, which belongs to it: use a name that ends in "
             f"{Path(first).suffix}."
         )
     return found

@@ -20,6 +20,14 @@ from thresher.integer import IntegerNetwork
 FORMS = {"verilog": ".v", "integer": ".integer.thresher"}
 SUFFIXES = {**FORMS, "c": ".c"}
 
+# What can be chosen of each form, and how it is called on the command line.
+STYLES = {
+    "c": {"packed": "--plain", "used_inputs": "--used-inputs or --all-inputs"},
+    "verilog": {"pipeline": "--pipeline", "serial": "--serial"},
+    "integer": {},
+}
+OPTIONS = {name: option for styles in STYLES.values() for name, option in styles.items()}
+
 
 def run_export_integer(
     model: Path,
@@ -47,7 +55,7 @@ def run_export_integer(
     rows : path, optional
         Rows for a test program or a test bench.
     style : dict
-        `packed`, `used_inputs`, `pipeline` and `serial`.
+        What was chosen of `packed`, `used_inputs`, `pipeline` and `serial`.
     as_json, quiet : bool
         As on the command line.
     """
@@ -55,6 +63,9 @@ def run_export_integer(
         raise ParameterError(
             f"--integer means nothing to --to {to}: whole numbers go to {', '.join(SUFFIXES)}."
         )
+    for style_name in style:
+        if style_name not in STYLES[to]:
+            raise ParameterError(f"{OPTIONS[style_name]} means nothing to --to {to}.")
     if out == "-" and (as_json or to == "integer"):
         raise ParameterError("--out - does not go with --json or --to integer: use --out with a file.")
     path = model.with_suffix(SUFFIXES[to]) if out is None else Path(out)
@@ -78,14 +89,16 @@ def run_export_integer(
         print_json({**document, "files": list(map(str, written)), "nonzeros": network.nonzeros})
     elif not quiet:
         typer.echo(network.describe())
+        if X is not None and (outside := network.saturation(X)["inputs"]):
+            typer.echo(f"{outside:,} numbers of --rows are beyond the inputs and are kept to the nearest.")
         typer.echo("wrote " + ", ".join(map(str, written)))
 
 
 def _one_text(network: IntegerNetwork, to: str, name: str, X: object, style: dict[str, bool]) -> str:
     """Return what goes to standard output: C with its header, a module with its test bench."""
     if to == "c":
-        return network.to_c(name, packed=style["packed"], used_inputs=style["used_inputs"])
-    return network.to_verilog(name, X, pipeline=style["pipeline"], serial=style["serial"])
+        return network.to_c(name, **style)
+    return network.to_verilog(name, X, **style)
 
 
 def _contents(
@@ -93,13 +106,12 @@ def _contents(
 ) -> dict[Path, bytes]:
     """Return what is to be written; C has its header and its test beside it, Verilog its test bench."""
     if to == "c":
-        options = {key: style[key] for key in ("packed", "used_inputs")}
-        return placed(network.to_c_files(name, X, **options), f"{name}.c", path)
+        return placed(network.to_c_files(name, X, **style), f"{name}.c", path)
     if to == "verilog":
         from thresher.export.verilog import test_bench
 
-        pipeline = style["pipeline"]
-        texts = {path.name: network.to_verilog(name, pipeline=pipeline, serial=style["serial"])}
+        pipeline = style.get("pipeline", False)
+        texts = {path.name: network.to_verilog(name, **style)}
         if X is not None:
             texts[f"{path.stem}_test.v"] = test_bench(network, name, network.codes(X), pipeline=pipeline)
         return placed(texts, path.name, path)

@@ -195,9 +195,10 @@ def _announce(ready: Prepared) -> None:
     tested = 0 if ready.y_test is None else len(ready.y_test)
     override = f" (--task {other} overrides)" if ready.y.dtype.kind in "if" else ""
     print_columns(ready)
+    inputs = len(ready.encoding.features)
     typer.echo(f"{ready.task.capitalize()}: {ready.why}{override}.", err=True)
     typer.echo(
-        f"{len(ready.y):,} rows to train on, {tested:,} to test on, {len(ready.encoding.features):,} inputs"
+        f"{len(ready.y):,} rows to train on, {tested:,} to test on, {inputs:,} input{'s' * (inputs != 1)}"
         + (f"; {ready.dropped:,} rows left out, for something was missing." if ready.dropped else "."),
         err=True,
     )

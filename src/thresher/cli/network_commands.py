@@ -182,15 +182,30 @@ def export(
                 whole_number("--passes", passes, least=0),
             )
             style = {
-                "packed": not plain,
-                "used_inputs": used_inputs is not False,
-                "pipeline": pipeline,
-                "serial": serial,
+                name: value
+                for name, value, chosen in (
+                    ("packed", not plain, plain),
+                    ("used_inputs", used_inputs is not False, used_inputs is not None),
+                    ("pipeline", pipeline, pipeline),
+                    ("serial", serial, serial),
+                )
+                if chosen
             }
             run_export_integer(model, to, out, name, rounding, rows, style, as_json=as_json, quiet=quiet)
             return
-        from thresher.cli.export import run_export
+        from thresher.cli.export import refused_without_integer, run_export
 
+        refused_without_integer(
+            to,
+            {
+                "--calibrate": calibrate is not None,
+                "--weights": weights is not None,
+                "--rows": rows is not None,
+                "--plain": plain,
+                "--pipeline": pipeline,
+                "--serial": serial,
+            },
+        )
         run_export(model, to, out, name, used_inputs=used_inputs, as_json=as_json, quiet=quiet)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from thresher.data.columns import did_you_mean
-from thresher.data.shards import Shard, kept, reading
+from thresher.data.shards import Shard, empty_block, kept, reading
 from thresher.errors import DataError, MissingExtraError
 
 # Columns that are written into the rows at once: 16 numbers are a line of the processor's cache or two.
@@ -51,7 +51,7 @@ def open_parquet(path: Path, target: Sequence[str], columns: Sequence[str] | Non
         names = wanted if chosen is None else [wanted[place] for place in chosen]
         with pq.ParquetFile(path, metadata=metadata) as file:
             table = file.read_row_group(number, columns=names, use_threads=False)
-        out = np.empty((table.num_rows, len(names)), dtype)
+        out = empty_block(table.num_rows, len(names), dtype)
         for first in range(0, len(names), TOGETHER):
             part = names[first : first + TOGETHER]
             before = sum(groups[:number])

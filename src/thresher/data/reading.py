@@ -10,7 +10,7 @@ import numpy as np
 
 from thresher.data.cells import Dates, Figures, Texts, stripped, yes_or_no
 from thresher.data.column import Column
-from thresher.data.columns import PLAIN, as_numbers, is_text, option, refuse_objects
+from thresher.data.columns import PLAIN, as_numbers, is_text, option, plain, refuse_objects
 from thresher.data.dates import (
     ISO,
     UNIX,
@@ -82,7 +82,7 @@ def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
     mark : {".", ","}, optional
         The decimal mark of the table, where it is known.
     """
-    name = str(column.name)
+    name, column = str(column.name), plain(column)
     if column.dtype in PLAIN and asked.how is None:
         values = column.to_numpy()
         lacking = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
@@ -292,7 +292,8 @@ def _moments(column: pd.Series, asked: Asked) -> Found:
 
     cells = Dates(None, first_day(pd.to_datetime(column, utc=True)), asked.parts)
     name = str(column.name)
-    note = " and ".join(cells.meanings())
+    zone = ", in UTC" if isinstance(column.dtype, pd.DatetimeTZDtype) else ""
+    note = f"{' and '.join(cells.meanings())}{zone}"
     return Found(Column(name, cells=cells), "date", note, option("ignore", name), int(column.isna().sum()))
 
 

@@ -22,7 +22,7 @@ from thresher.errors import DataError
 
 # Bytes of the rows that are shuffled among each other. Blocks come in an order of their own, so that rows
 # that were written together meet rows from all over the data; twice as much is held, to read ahead.
-SHUFFLED_BYTES = 8 * 2**20
+SHUFFLED_BYTES = 6 * 2**20
 # Blocks that are shuffled among each other where each is larger than that.
 LEAST_SHUFFLED = 2
 

@@ -115,13 +115,11 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
     step = max(1, BLOCK_BYTES // max(1, each))
 
     def read_whole(number: int) -> np.ndarray:
-        some = min(step, count - number * step)
-        # Blocks come and go by the thousand: from the heap they would leave gaps in it.
-        memory = mmap.mmap(-1, max(1, some * each))
+        values = empty_block(min(step, count - number * step), width, raw)
         with path.open("rb", buffering=0) as file:
             file.seek(offset + number * step * each)
-            read = file.readinto(memory)
-        return np.frombuffer(memory, raw, read // each * width).reshape(-1, width)
+            read = file.readinto(values.data) or 0
+        return values[: read // each]
 
     rows = tuple(min(step, count - first) for first in range(0, count, step)) if width else ()
     if target is None:
@@ -143,6 +141,15 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
         parts = [read_whole(number)[:, place].copy() for number in range(len(rows))]
     labels = np.concatenate(parts) if parts else np.empty(0, raw)
     return Shard(path, rows, width - 1, dtype, read_inputs, labels)
+
+
+def empty_block(rows: int, width: int, dtype: np.dtype[Any]) -> np.ndarray:
+    """Make room for a block in memory of its own.
+
+    Blocks come and go by the thousand: in the heap they would leave gaps.
+    """
+    memory = mmap.mmap(-1, max(1, rows * width * dtype.itemsize))
+    return np.frombuffer(memory, dtype, rows * width).reshape(rows, width)
 
 
 def _column(path: Path, target: str | int, width: int) -> int:

@@ -296,7 +296,7 @@ def _explained(name: str) -> Iterator[None]:
         raise DataFileError(f"{name} holds letters that cannot be read ({error}): use --encoding.") from error
     except pd.errors.ParserWarning as warning:
         raise DataFileError(
-            f"{name} has rows with more cells than its first line has names: complete the header, or take "
+            f"{name} has rows with more cells than its header has names: complete the header, or take "
             "away what stands above it, such as a title or a remark."
         ) from warning
     except pd.errors.EmptyDataError as error:

@@ -217,9 +217,14 @@ class Committee:
             return 1.0
         return min(1.0, self.score() / max(loss_of_constant(self.objective), 1e-300))
 
-    def teach(self, targets: Tensor, share: float) -> Tensor:
-        """Move targets by a share of the way to the mean of what the members predict."""
+    def teach(self, targets: Tensor, share: float, fold: int | None = None) -> Tensor:
+        """Move targets by a share of the way to the mean of what the members predict.
+
+        With a fold, those alone are asked that are blind to it.
+        """
         output = self.outputs()
+        if fold is not None:
+            output = output[:, fold :: self.members // 2].contiguous()
         each = expected(self.objective.loss, output.flatten(0, 1)).view(output.shape)
         if self.objective.loss.link == "identity":
             each = each.clamp(targets.min(), targets.max())
