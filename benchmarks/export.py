@@ -38,7 +38,7 @@ DRIVER = """
 void all_classes(const float *images, int count, int *classes);
 void all_classes(const float *images, int count, int *classes) {
     for (int i = 0; i < count; i++)
-        classes[i] = net_class(images + (long)i * net_inputs);
+        classes[i] = net_class(images + (long)i * net_INPUTS);
 }
 """
 

@@ -39,6 +39,7 @@ LONG = (
     "intervals",
     "probabilities",
     "path_time",
+    "requirements",
 )
 COLUMNS = ("what", "measured", "bar", "")
 

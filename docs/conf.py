@@ -25,4 +25,5 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 
 # Links that lead out of docs/ work where the files are read, and tests/test_docs.py follows every one.
-suppress_warnings = ["myst.xref_missing"]
+# Shapes such as (inputs, outputs) are words, which several classes have attributes of.
+suppress_warnings = ["myst.xref_missing", "ref.python"]

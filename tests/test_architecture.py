@@ -30,6 +30,7 @@ FLOW = (
         "network.structure",
         "network.forward",
         "network.formula",
+        "network.requirements",
     },
     {"network.description", "export", "integer", "explain", "report.style", "report.graph", "report.effects"},
     {"network"},

@@ -74,6 +74,29 @@ def test_export_writes_verilog_with_its_bench(folder: Path) -> None:
     assert "module m_test;" in (folder / "m_test.v").read_text()
 
 
+def test_standard_output_gets_what_was_asked_for(folder: Path) -> None:
+    given = ("export", folder / "m.thresher", "--rows", folder / "x.npy", "--out", "-")
+    packed, plain = (
+        invoke(*given, "--to", "c", "--integer", *more).stdout for more in ((), ("--plain", "--all-inputs"))
+    )
+    assert "m_bits[" in packed
+    assert "m_bits[" not in plain
+    assert "m_weight0[" in plain
+    assert "#define m_INPUTS 6\n" in plain
+    written = invoke(*given, "--to", "verilog", "--serial").stdout
+    assert [f"module {name}" in written for name in ("m(", "m_serial(", "m_test;")] == [True] * 3
+    float_c = invoke("export", folder / "m.thresher", "--to", "c", "--used-inputs", "--out", "-").stdout
+    assert "void m_predict(const m_input *in, m_output *out);" in float_c
+    assert '#include "m.h"' not in float_c
+
+
+def test_rows_beyond_the_inputs_are_told(folder: Path) -> None:
+    np.save(folder / "far.npy", np.load(folder / "x.npy") * 100)
+    given = ("export", folder / "m.thresher", "--to", "verilog", "--calibrate", folder / "x.npy")
+    assert "are kept to the nearest" in invoke(*given, "--rows", folder / "far.npy").stdout
+    assert "are kept to the nearest" not in invoke(*given, "--rows", folder / "x.npy").stdout
+
+
 def test_an_integer_network_is_exported_inspected_and_taken_again(folder: Path) -> None:
     made = folder / "w.thresher"
     given = ("--calibrate", folder / "x.npy", "--weights", "pow2", "--out", made)
@@ -97,6 +120,26 @@ def test_an_integer_network_is_exported_inspected_and_taken_again(folder: Path) 
             "int8, int4, pow2",
         ),
         (("export", "m.thresher", "--to", "integer", "--rows", "x.npy", "--out", "-"), "--out - does not go"),
+        (
+            ("export", "m.thresher", "--to", "c", "--integer", "--rows", "x.npy", "--pipeline"),
+            "--pipeline means nothing to --to c",
+        ),
+        (("export", "m.thresher", "--to", "verilog", "--rows", "x.npy", "--plain"), "--plain means nothing"),
+        (("export", "m.thresher", "--to", "c", "--rows", "x.npy"), "--rows means nothing to --to c in float"),
+        (
+            ("export", "m.thresher", "--to", "json", "--used-inputs"),
+            "--used-inputs means nothing to --to json",
+        ),
+        (("export", "m.thresher", "--to", "c", "--out", "m.h"), "--out m.h is where m.h goes"),
+        (
+            ("export", "m.thresher", "--to", "c", "--integer", "--rows", "x.npy", "--out", "m.h"),
+            "--out m.h is where m.h goes",
+        ),
+        (("export", "m.thresher", "--to", "verilog", "--rows", "x.npy", "--passes", "-1"), "--passes '-1'"),
+        (
+            ("export", "m.thresher", "--to", "verilog", "--rows", "x.npy", "--bias-bits", "3"),
+            "--bias-bits '3'",
+        ),
         (("device", "m.thresher", "--target", "arduino", "--rows", "x.npy"), "there is no target 'arduino'"),
         (
             ("device", "m.thresher", "--target", "ice40", "--rows", "x.npy", "--packed"),

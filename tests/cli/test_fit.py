@@ -365,3 +365,38 @@ def test_progress_is_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, caps
     shown = capsys.readouterr().err
     assert "passes" in shown
     assert "0.25" in shown
+
+
+def test_what_is_required_by_name_is_kept_in_the_file(houses: Path, tmp_path: Path) -> None:
+    out = tmp_path / "houses.thresher"
+    asked = ("--max-inputs", "2", "--max-fan-in", "1", "--monotone", "size=+1", "--feature-cost", "colour=3")
+    answer = document(houses, *PRICE, *asked, "--max-cost", "3", "--out", out, "--no-compare")
+    # The three colours are one input.
+    assert len({name.partition("=")[0] for name in answer["inputs_used"]}) <= 2
+    told = Network.load(out).describe()
+    for part in ("of at most 2 inputs", "of at most 1 inputs", "of at most 3;", "never falls with 'size'"):
+        assert part in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--monotone", "sice=1"), "--monotone names 'sice'"),
+        (("--monotone", "sice=1"), "Did you mean 'size'?"),
+        (("--monotone", "colour=1"), "becomes 3 inputs. Name one of them: colour=blue"),
+        (("--monotone", "size=2"), "--monotone 'size=2', but it takes size=+1"),
+        (("--monotone", "size=up"), "'up' is no number"),
+        (("--monotone", "dear=1"), "--monotone names 'dear'"),
+        (("--max-inputs", "0"), "--max-inputs '0'"),
+        (("--feature-cost", "size=2"), "feature_costs came without max_cost"),
+        (
+            ("--feature-cost", "size=2", "--max-cost", "1", "--monotone", "size=1"),
+            "'size', but that column is",
+        ),
+        (("--monotone", "size=1", "--solver", "paper"), "monotone came, but IHT"),
+    ],
+)
+def test_what_cannot_be_required_is_refused_by_name(houses: Path, asked: tuple[str, ...], said: str) -> None:
+    result = invoke(houses, *PRICE, "--no-compare", "--quiet", *asked)
+    assert result.exit_code == 2
+    assert said in result.stderr.replace("\n", " ")

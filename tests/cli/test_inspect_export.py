@@ -100,10 +100,13 @@ def test_export_writes_beside_the_model(model: Path, form: str, suffix: str) -> 
     path = model.with_suffix(suffix)
     assert (result.exit_code, result.stderr) == (0, "")
     assert f"wrote {path}" in result.stdout
-    assert names_in(model.parent) == sorted([model.name, path.name])
+    beside = ["my_model.h"] if form == "c" else []
+    assert names_in(model.parent) == sorted([model.name, path.name, *beside])
     content = path.read_bytes()
     if form == "c":
-        assert b"void my_model_predict(const float *in, float *out)" in content
+        declared = "void my_model_predict(const my_model_input *in, my_model_output *out)"
+        assert f"{declared};" in (model.parent / "my_model.h").read_text()
+        assert declared.encode() in content
     if form == "torch":
         assert b"def my_model()" in content
 

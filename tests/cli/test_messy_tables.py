@@ -281,3 +281,12 @@ def test_advice_can_be_followed(tmp_path: Path) -> None:
     result = invoke("fit", line, *QUICK, *out)
     assert "the best of all ways was 'linear'" in result.stdout
     assert "max" not in result.stdout
+
+
+def test_many_columns_of_plain_numbers_take_one_line(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(draw.normal(size=(12, 41)).round(2)).rename(columns="c{}".format)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    options = ("--target", "c0", "--budget", "1", "--hidden", "1", "--max-iter", "1", "--no-compare")
+    done = invoke("fit", tmp_path / "wide.csv", *options, "--out", tmp_path / "m.thresher")
+    assert "All 40 columns hold numbers, and none lacks a value." in done.stderr

@@ -105,6 +105,31 @@ def test_the_model_encodes_raw_tables_by_itself(target: str, folder: Path) -> No
     assert len(found["predictions"]["prediction"]) == 90
 
 
+def test_a_score_says_which_rows_the_model_was_fitted_to(folder: Path, tmp_path: Path) -> None:
+    model, plain = tmp_path / "m.thresher", folder / "plain.csv"
+    options = (
+        "--target",
+        "price",
+        "--budget",
+        "2",
+        "--hidden",
+        "2",
+        "--max-iter",
+        "2",
+        "--no-compare",
+        "--json",
+    )
+    fitted = json.loads(invoke("fit", plain, "--out", model, *options).stdout)
+    told = invoke("predict", model, plain)
+    assert "fitted to most of them" in told.stderr
+    assert f"on the 18 that were set aside then it is {fitted['score']:.4f}." in told.stderr
+    score = json.loads(invoke("predict", model, plain, "--json").stdout)["score"]
+    assert (score["fitted"], score["set_aside"]["rows"]) == (True, 18)
+    assert "fitted to these rows" in invoke("predict", folder / "plain.thresher", plain).stderr
+    pd.read_csv(plain).head(20).to_csv(tmp_path / "new.csv", index=False)
+    assert invoke("predict", model, tmp_path / "new.csv").stderr.endswith("hold the target.\n")
+
+
 def test_probabilities_have_a_column_for_each_class(folder: Path) -> None:
     result = invoke("predict", folder / "dear.thresher", folder / "table.csv", "--probabilities")
     rows = read(result.stdout)

@@ -20,6 +20,9 @@ WAYS = {
     "a currency after": (lambda text: f"{text} kr", "."),
     "percent": (lambda text: f"{text}%", "."),
     "a true minus": (lambda text: text.replace("-", "\u2212"), "."),
+    "a minus at the end": (lambda text: f"{text[1:]}-" if text[0] == "-" else text, "."),
+    "a unit after": (lambda text: f"{text} km/h", "."),
+    "a unit close by": (lambda text: f"{text}°C", "."),
     "brackets for less than nothing": (lambda text: f"({text[1:]})" if text[0] == "-" else text, "."),
 }
 
@@ -48,6 +51,9 @@ def test_what_was_written_is_read(way: str) -> None:
         "3/4",
         "$",
         "--5",
+        "-5-",
+        "12A",
+        "5 km h",
         "1 2",
         "(5",
         "inf",

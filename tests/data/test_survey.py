@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,16 @@ READ = {
     "months first": (["05/13/2024", "05/14/2024"], "date", [0.0, 1.0]),
     "times": (["06:30", "18:00"], "date", [6.5, 18.0]),
     "points in time": ([pd.Timestamp("2024-01-01"), pd.NaT], "date", [0.0, np.nan]),
+    "clocks and UTC": (["2024-01-01 06:00:00 UTC", "2024-01-02 18:00:00 UTC"], "date", [0.25, 1.75]),
+    "letters' dates": (
+        ["Mon, 01 Jan 2024 23:00:00 -0100", "Tue, 02 Jan 2024 12:00:00 +0000"],
+        "date",
+        [0.0, 0.5],
+    ),
+    "a unit of measurement": (["12 km", "3.5 km"], "number", [12.0, 3.5]),
+    "a minus at the end": (["12.5-", "3.5"], "number", [-12.5, 3.5]),
+    "dates as objects": ([date(2024, 1, 1), None, date(2024, 1, 9)], "date", [0.0, np.nan, 8.0]),
+    "decimals as objects": ([Decimal("1.50"), Decimal(2), None], "number", [1.5, 2.0, np.nan]),
     "booleans": ([True, False], "number", [1.0, 0.0]),
 }
 
@@ -112,6 +124,10 @@ PROBLEMS = {
         "mixes numbers and text: row 5 holds 'many'",
     ),
     "dates with a text": (["2024-01-01"] * 9 + ["soon"], "mixes dates and text: row 10 holds 'soon'"),
+    "dates of two kinds": (
+        ["2024-01-01", "02/01/2024", "2024-01-03", "04/01/2024"],
+        "not written alike: '2024-01-01' in row 1, '02/01/2024' in row 2",
+    ),
     "days or months": (["01/02/2024", "03/04/2024"], "--as x=date:%d/%m/%Y or --as x=date:%m/%d/%Y"),
     "thousands or decimals": (["1,234", "2,345"], "Say --decimal . or --decimal ,"),
     "two currencies": (["5 EUR", "5 USD"], "mixes units: EUR, USD"),
@@ -130,6 +146,21 @@ def test_what_may_mean_two_things_is_refused_with_what_to_say(case: str) -> None
         return
     found = seen(cells)
     assert message in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (["2024-01-01T10:00+02:00", "2024-01-02T10:00+01:00"], "days since 2024-01-01, in UTC"),
+        (["2024-01-01T10:00", "2024-01-02T10:00"], "days since 2024-01-01"),
+        (pd.date_range("2024-01-02", periods=2, tz="Asia/Tokyo"), "days since 2024-01-01, in UTC"),
+        (["5 kg", "7 kg"], "kg"),
+        (["12", "(7)"], "'(7)' is below zero"),
+        (["12", "7-"], "'7-' is below zero"),
+    ],
+)
+def test_what_may_surprise_is_said(cells: Any, note: str) -> None:
+    assert seen(cells).reports[0].note == note
 
 
 def test_what_is_asked_for_is_done() -> None:

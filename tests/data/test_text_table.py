@@ -52,6 +52,22 @@ def test_a_separator_stands_in_every_line_alike() -> None:
     assert separator_of(["alone", "1"]) == ","
 
 
+def test_spreadsheets_say_what_separates_cells(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(
+        b"sep=;\r\n" + FRAME.to_csv(index=False, sep=";", lineterminator="\r\n").encode("cp1252")
+    )
+    pd.testing.assert_frame_equal(read_table(path), FRAME)
+    assert next(iter(open_table(path).written(["b"])["b"])) == "Zürich"
+
+
+def test_what_stands_above_a_header_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("Sales of 2021\n\n" + FRAME.to_csv(index=False), encoding="utf-8")
+    with pytest.raises(DataFileError, match="take away what stands above it, such as a title"):
+        read_table(path)
+
+
 def test_names_are_told_apart() -> None:
     assert unique_names(["a", "a", "a (2)", " a", ""]) == (
         ("a", "a (3)", "a (2)", "a (4)", "Unnamed: 4"),

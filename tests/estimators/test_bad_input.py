@@ -303,8 +303,8 @@ def test_several_targets_that_cannot_be_computed_with_are_refused(solver: str) -
 
 
 def test_one_class_is_refused() -> None:
-    with pytest.raises(DataError, match="one class only"):
-        fit(SparseMLPClassifier, X, np.ones(60))
+    with pytest.raises(DataError, match="one class only, 'a', but"):
+        fit(SparseMLPClassifier, X, np.full(60, "a"))
 
 
 @any_solver
@@ -320,9 +320,9 @@ def test_a_squared_error_is_refused_for_more_than_two_classes() -> None:
         fit(SparseMLPClassifier, X, np.arange(60) % 3, loss="squared")
 
 
-def test_labels_of_several_columns_are_refused() -> None:
+def test_several_columns_of_classes_are_refused() -> None:
     with pytest.raises(ValueError, match="1d array"):
-        fit(SparseMLPClassifier, X, np.column_stack([Y > 0, Y < 0]))
+        fit(SparseMLPClassifier, X, np.column_stack([np.arange(60) % 3, Y < 0]))
 
 
 def test_continuous_labels_are_refused() -> None:

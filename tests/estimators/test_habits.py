@@ -11,9 +11,10 @@ import scipy.sparse
 import sklearn
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import RFE, SelectFromModel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 from thresher import SparseMLPClassifier, SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
 from thresher.data import open_rows
@@ -148,3 +149,25 @@ def test_weights_are_routed_where_they_are_asked_for(routing: None) -> None:
     assert (path.scores_ != path.fit(X, Y).scores_).any()
     scaled = StandardScaler().fit_transform(X)
     assert (steps.predict(X) == quick().fit(scaled, Y, sample_weight=weight).predict(scaled)).all()
+
+
+def test_groups_stay_together_where_folds_look_at_them(routing: None) -> None:
+    groups = np.arange(150) % 5
+    options = {"budgets": [2, 6], "hidden": 3, "max_iter": 5, "random_state": 0}
+    told = list(GroupKFold(3).split(X, Y, groups))
+    expected = SparseMLPRegressorCV(cv=told, **options).fit(X, Y).scores_
+    path = SparseMLPRegressorCV(cv=GroupKFold(3), **options)
+    assert (path.fit(X, Y, groups=groups).scores_ == expected).all()
+    steps = make_pipeline(path.set_fit_request(groups=True)).fit(X, Y, groups=groups)
+    assert (steps[-1].scores_ == expected).all()
+    with pytest.raises(ValueError, match=r"groups came with cv=3.*GroupKFold\(3\)"):
+        SparseMLPRegressorCV(cv=3, **options).fit(X, Y, groups=groups)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        path.fit(X, Y, groups=groups[:-1])
+
+
+def test_tags_say_that_targets_may_be_several() -> None:
+    assert all(
+        get_tags(one).target_tags.multi_output for one in (SparseMLPRegressor(), SparseMLPRegressorCV())
+    )
+    assert get_tags(SparseMLPClassifier()).classifier_tags.multi_label

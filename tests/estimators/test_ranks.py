@@ -67,6 +67,8 @@ def settings(**others: Any) -> dict[str, Any]:
     return {"budget": 12, "hidden": 6, "max_iter": 5, "random_state": 0, **others}
 
 
+REQUIRED: dict[str, Any] = {"monotone": {0: 1, 3: -1}, "max_fan_in": 2, "max_inputs": 3, "groups": [[1, 2]]}
+
 CASES = {
     "paper": ("regressor", settings(solver="paper", max_iter=10), X, EXACT, None),
     "paper, weights": ("regressor", settings(solver="paper"), X, NOISY, WEIGHT),
@@ -95,6 +97,8 @@ CASES = {
     "training, float32": ("regressor", settings(tuning=SPLIT, dtype="float32"), X, NOISY, None),
     "training, sparse": ("regressor", settings(tuning=SPLIT, memory_limit=50_000), WIDE, SUMS, None),
     "small": ("regressor", settings(hidden=2, max_iter=2), X, NOISY, None),
+    "training, requirements": ("regressor", settings(tuning=SPLIT, **REQUIRED), X, NOISY, WEIGHT),
+    "small, requirements": ("regressor", settings(max_iter=2, **REQUIRED), X, NOISY, None),
     "small, classes": ("classifier", settings(hidden=2, max_iter=2), X, THREE > 0, None),
 }
 

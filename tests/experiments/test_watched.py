@@ -89,7 +89,7 @@ def test_the_summary_and_the_figure_show_every_cell(tmp_path: Path) -> None:
 def test_a_small_trained_network_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     X = random.integers(0, 256, (2300, 6), dtype=np.uint8)
-    labels = (X[:, 0].astype(int) + X[:, 1] > 255) + (X[:, 2] > 128)
+    labels = 1 * (X[:, 0].astype(int) + X[:, 1] > 255) + (X[:, 2] > 128)
     monkeypatch.setattr(watched, "IMAGES", 2000)
     monkeypatch.setattr(watched, "_images", lambda folder: (X, labels))
     shape = {"n": 2000, "d": 6, "hidden": 3, "budget": 18, "training": 10, "passes": 200}

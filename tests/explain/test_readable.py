@@ -154,3 +154,10 @@ def test_what_cannot_be_written_is_refused():
 
 def test_significant_digits():
     assert [significant(value, 3) for value in (0.0, 123456.0, -0.00123456)] == [0.0, 123000.0, -0.00123]
+
+
+def test_some_of_many_rows_are_said_to_be_some():
+    network = Network.fused([[1.0]], [-0.5], [1])
+    X = np.linspace(0, 1, 6000)[:, None]
+    assert explain(network, X, network.predict(X)).notes[-1].endswith("on 5,000 of 6,000 rows.")
+    assert explain(network, X[:50], network.predict(X[:50])).notes[-1].endswith("on 50 rows.")

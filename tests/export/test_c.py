@@ -28,11 +28,21 @@ class Compiled:
     """The functions of a C file, called from Python."""
 
     def __init__(
-        self, network: Network, folder: Path, name: str = "net", flags: tuple[str, ...] = ()
+        self,
+        network: Network,
+        folder: Path,
+        name: str = "net",
+        flags: tuple[str, ...] = (),
+        used_inputs: bool = False,
     ) -> None:
-        source, library = folder / f"{name}.c", folder / f"{name}.so"
-        source.write_text(network.to_c(name), encoding="ascii")
-        command = ["gcc", *STRICT, *flags, "-O1", "-shared", "-fPIC", "-o", library, source, "-lm"]
+        library = folder / f"{name}.so"
+        for file, text in network.to_c_files(name, used_inputs=used_inputs).items():
+            (folder / file).write_text(text, encoding="ascii")
+        labels = f'#include "{name}.h"\nextern const char *const labels[];\n'
+        labels += f"const char *const labels[] = {name}_LABELS;\n" if network.classes is not None else ""
+        (folder / "labels.c").write_text(labels, encoding="ascii")
+        sources = [folder / f"{name}.c", folder / "labels.c"]
+        command = ["gcc", *STRICT, *flags, "-O1", "-shared", "-fPIC", "-o", library, *sources, "-lm"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         self.network, self.name, self.library = network, name, ctypes.CDLL(str(library))
@@ -59,7 +69,7 @@ class Compiled:
     def labels(self) -> list[str]:
         assert self.network.classes is not None
         kind = ctypes.c_char_p * self.network.classes.size
-        return [text.decode() for text in kind.in_dll(self.library, f"{self.name}_labels")]
+        return [text.decode() for text in kind.in_dll(self.library, "labels")]
 
 
 @needs_gcc
@@ -113,7 +123,7 @@ def test_indices_of_any_size_are_read(tmp_path: Path) -> None:
     weights = sparse.coo_array((np.arange(1.0, 5.0), ([0, 255, 65_535, 69_999], [0, 1, 0, 1])), (70_000, 2))
     network = Network.fused(weights, None, [1, -1])
     text = network.to_c()
-    assert "uint32_t network_index0[4]" in text
+    assert "uint32_t network_index0[4] network_FLASH" in text
     assert "uint8_t network_start0[3]" in text
     X = rows_for(network, 5)
     assert np.allclose(Compiled(network, tmp_path).predict(X), network.forward(X), rtol=1e-5, atol=1e-5)
@@ -121,7 +131,7 @@ def test_indices_of_any_size_are_read(tmp_path: Path) -> None:
 
 def table_of(text: str, name: str) -> np.ndarray:
     """Read the numbers of a table as C would."""
-    body = re.search(rf"network_{name}\[\d+\] = \{{([^}}]*)\}}", text)
+    body = re.search(rf"network_{name}\[\d+\] network_FLASH = \{{([^}}]*)\}}", text)
     assert body is not None
     return np.array([number.strip().rstrip("f") for number in body[1].split(",")], dtype=np.float32)
 
@@ -174,10 +184,38 @@ def test_texts_of_the_user_cannot_leave_their_place() -> None:
     assert text.isascii()
     assert head.count("/*") == 1
     assert "*/" not in head
-    assert "*/" not in code
     assert '"NAME_"' in code
     assert r'"\""' in code
-    assert re.sub(r'"(\\.|[^"\\])*"', "", code).count('"') == 0
+    bare = re.sub(r'"(\\.|[^"\\])*"', "", code)
+    assert bare.count("*/") == bare.count("/*")
+    assert bare.count('"') == 0
+
+
+@needs_gcc
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_inputs_in_use_are_all_that_is_needed(name: str, tmp_path: Path) -> None:
+    network = NETWORKS[name]
+    X, used = rows_for(network), network.inputs_used()
+    (tmp_path / "whole").mkdir()
+    whole = Compiled(network, tmp_path / "whole").predict(X)
+    few = Compiled(network, tmp_path, used_inputs=True).predict(np.ascontiguousarray(X[:, used]))
+    assert np.array_equal(whole, few)
+    header = (tmp_path / "net.h").read_text()
+    assert f"#define net_INPUTS {used.size}\n#define net_COLUMNS {network.inputs}\n" in header
+    listed = re.search(r"net_USED \{([^}]*)\}", header)
+    assert [int(n) for n in re.findall(r"\d+", listed[1] if listed else "")] == used.tolist()
+
+
+@needs_gcc
+@pytest.mark.parametrize("biases", [[0, 0, 0, 0, 5, 0, 0, 0], [1, 0, 0, 0, 0, 0, 0, -2], [1] * 8, [0] * 8])
+def test_few_biases_are_kept_with_their_places(biases: list[float], tmp_path: Path) -> None:
+    first = Layer(np.random.default_rng(0).normal(size=(3, 8)), np.array(biases, dtype=float))
+    network = Network((first, Layer(np.ones((8, 1)), np.array([0.5]))))
+    found = Compiled(network, tmp_path)
+    X = rows_for(network)
+    assert np.allclose(found.predict(X), network.forward(X), rtol=1e-5, atol=1e-5)
+    table = re.search(r"float net_bias0\[(\d+)\]", (tmp_path / "net.c").read_text())
+    assert (int(table[1]) if table else 0) == np.count_nonzero(biases)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "1st", "_x", "a-b", "int main", "caf\u00e9", "x" * 49])

@@ -16,7 +16,7 @@ from whole import CHOSEN, ROUNDINGS, rows, whole
 
 from thresher.errors import ParameterError
 from thresher.export.adders import Signal, signed_digits, sum_lines
-from thresher.export.verilog import MOST_INPUTS, verilog
+from thresher.export.verilog import MOST_INPUTS, class_bits, latency, packed_rows, verilog
 from thresher.export.verilog import test_bench as bench_of
 from thresher.integer import InputCoding, IntegerLayer, IntegerNetwork
 
@@ -27,7 +27,7 @@ needs_iverilog = pytest.mark.skipif(
 
 def told(source: str, folder: Path, top: str = "net_test") -> str:
     (folder / "net.v").write_text(source, encoding="ascii")
-    command = ["iverilog", "-g2001", "-Wall", "-Wno-timescale", "-s", top, "-o", "net", "net.v"]
+    command = ["iverilog", "-g2001", "-Wall", "-s", top, "-o", "net", "net.v"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     return subprocess.run(["vvp", "net"], cwd=folder, capture_output=True, text=True, check=True).stdout
@@ -69,6 +69,37 @@ def test_names_and_labels_of_any_kind_are_safe(tmp_path: Path) -> None:
     found = network.quantise(rows_for(network, 100))
     source = found.to_verilog("module", rows(found, 5) / 4)
     assert told(source, tmp_path, "module_network_test").startswith("PASS 5")
+
+
+@needs_iverilog
+@pytest.mark.parametrize("pipeline", [False, True], ids=["plain", "pipeline"])
+@pytest.mark.parametrize("name", ["softmax, deep, floats", "direct alone", "deep, many outputs"])
+def test_a_network_behind_a_shift_register_answers_later(name: str, pipeline: bool, tmp_path: Path) -> None:
+    network = whole(name, "int4, narrow")
+    codes = extreme_codes(network, 6)
+    outputs, wide = network.run(codes), network.ranges.layers[-1].bits
+    lines = []
+    for row, out in zip(codes.tolist(), outputs, strict=True):
+        lines += [f"in = {value}; #1 clk = 1; #1 clk = 0;" for value in row]
+        lines += ["#1 clk = 1; #1 clk = 0;"] * (1 + latency(network, pipeline))
+        if network.classes is None:
+            wanted = f"{len(out) * wide}'h{packed_rows(out[None], wide)[0]}"
+        else:
+            wanted = str(network.class_numbers(out[None])[0])
+        lines.append(f'if (out !== {wanted}) $display("WRONG");')
+    source = network.to_verilog("net", pipeline=pipeline, serial=True)
+    width = class_bits(network) if network.classes is not None else network.outputs * wide
+    bench = f"""
+module net_test;
+    reg clk = 0;
+    reg [{network.coding.bits - 1}:0] in;
+    wire [{width - 1}:0] out;
+    net_serial whole(.clk(clk), .in(in), .out(out));
+    initial begin {" ".join(lines)} $display("DONE"); end
+endmodule
+"""
+    # With registers inside, inputs that move on in the meantime must not reach the answer.
+    assert told(source + bench, tmp_path) == "DONE\n"
 
 
 def test_wide_networks_are_refused() -> None:

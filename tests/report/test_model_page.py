@@ -17,8 +17,9 @@ from sklearn.model_selection import train_test_split
 from typer.testing import CliRunner, Result
 
 from thresher.cli.app import app
-from thresher.data.aside import record
+from thresher.data.aside import as_fitted, record
 from thresher.network import Network
+from thresher.network.conformal import entry
 from thresher.report.model_graph import graph_data
 from thresher.report.model_page import Told, write_model_page
 from thresher.report.model_scores import intervals_of, scores_of
@@ -79,13 +80,26 @@ def test_the_page_certifies_on_the_rows_of_the_fit_with_the_others_held_out(tmp_
     X = np.random.default_rng(0).standard_normal((100, 2))
     made = Network.fused(np.eye(2), None, [1, -1])
     y = made.predict(X)
-    kept, _, y_kept, _ = train_test_split(X, y, test_size=20, random_state=3)
-    network = replace(made, details={"rows": record(kept, y_kept, 0.2, 3)})
+    kept, others, y_kept, y_others = train_test_split(X, y, test_size=20, random_state=3)
+    calibration = entry(np.abs(made.predict(others) - y_others)[:, None], "held out")
+    details = {"rows": record(kept, y_kept, 0.2, 3), "calibration": calibration}
+    network = replace(made, details=details)
     network.save(tmp_path / "m.thresher")
-    text = write_model_page(
-        network, Told(tmp_path / "m.thresher", "d.csv", X, y), tmp_path / "page.html"
-    ).read_text()
+    split = as_fitted(X, y, "regression", network.details["rows"])
+    told = Told(tmp_path / "m.thresher", "d.csv", X, y, fitted=(split.X, split.y), aside=split.aside)
+    text = write_model_page(network, told, tmp_path / "page.html").read_text()
     assert "All 20 held-out rows agree to rounding" in text
+    # Intervals hold nine of ten of the rows that calibrated them, whatever the network is worth.
+    assert "90% of targets are within" in text
+    assert "On these rows it is" not in text
+    assert "a share of 0.2 set aside with seed 3" in text
+
+
+def test_a_page_of_many_nonzeros_has_effects_in_place_of_a_formula(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).standard_normal((15, 20))
+    text = page_of(Network.fused(weights, None, np.ones(20, dtype=int)), tmp_path, rows=True)
+    assert "Not written out: 300 nonzeros are too many to read (at most 200)." in text
+    assert text.count('<img src="data:image/svg') == 15
 
 
 def test_scores_are_those_of_the_predictions() -> None:
@@ -111,10 +125,6 @@ def test_scores_are_those_of_the_predictions() -> None:
 
 @pytest.mark.parametrize("name", ["direct", "softmax", "log, direct"])
 def test_intervals_are_those_of_the_calibration(name: str) -> None:
-    from dataclasses import replace
-
-    from thresher.network.conformal import entry
-
     network = NETWORKS[name]
     assert "calibrat" in str(intervals_of(network)["why"])
     rng = np.random.default_rng(0)

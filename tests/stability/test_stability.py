@@ -52,6 +52,14 @@ def test_the_same_seed_gives_the_same(problem, fitted):
     assert stability(fitted, *problem, pairs=1, resamples=0, random_state=3) == found
 
 
+@pytest.mark.parametrize("wrong", [{"resamples": 5}, {"coverage": 1.0}])
+def test_what_intervals_cannot_be_made_of_is_refused_before_the_fits(problem, fitted, wrong):
+    heard = []
+    with pytest.raises(ParameterError, match=r"but intervals need 20|but it is a share"):
+        stability(fitted, *problem, pairs=1, each=lambda *one: heard.append(one), **wrong)
+    assert not heard
+
+
 def test_classes_and_what_gives_no_intervals():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 4))

@@ -28,7 +28,13 @@ def print_columns(ready: Prepared) -> None:
     shown = (
         ready.columns if len(ready.columns) <= LISTED else tuple(filter(_remarkable, ready.columns))[:MOST]
     )
+    if not ready.columns:
+        return
+    console = Console(stderr=True)
+    # Where nobody looks, there is no edge to keep to.
+    console = console if console.is_terminal else Console(stderr=True, width=200)
     if not shown:
+        console.print(f"All {len(ready.columns):,} columns hold numbers, and none lacks a value.")
         return
     drawn = Table(box=box.SIMPLE_HEAD)
     drawn.add_column("column", overflow="fold")
@@ -49,9 +55,7 @@ def print_columns(ready: Prepared) -> None:
     if others:
         kind = "numbers" if len(shown) < MOST else "--json lists them"
         drawn.add_row(f"{others:,} others", kind, "", "", "")
-    console = Console(stderr=True)
-    # Where nobody looks, there is no edge to keep to.
-    (console if console.is_terminal else Console(stderr=True, width=200)).print(drawn)
+    console.print(drawn)
 
 
 def _remarkable(column: ColumnReport) -> bool:

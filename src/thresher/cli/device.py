@@ -27,7 +27,8 @@ WORDS = {
     "carry4": "carry cells of four bits",
     "logic_cells_with_inputs": "logic cells with the inputs' shift register",
     "clock_MHz": "clock, MHz",
-    "cells_agree": "rows that the synthesised cells agree on",
+    "source_agree": "rows that the Verilog agrees on in Icarus Verilog",
+    "cells_agree": "rows that the cells agree on there",
 }
 
 

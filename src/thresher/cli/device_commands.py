@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from thresher.cli.options import Activations, Bits, Calibrate, Debug, Inputs, Json, Model, Quiet, Weights
+from thresher.cli.options import (
+    Activations,
+    BiasBits,
+    Bits,
+    Calibrate,
+    Debug,
+    Inputs,
+    Json,
+    Model,
+    Passes,
+    Quiet,
+    Weights,
+)
 
 
 def device(
@@ -24,6 +36,8 @@ def device(
     weights: Weights = None,
     activations: Activations = "16",
     inputs: Inputs = "auto",
+    bias_bits: BiasBits = "32",
+    passes: Passes = "0",
     packed: Annotated[bool, typer.Option("--packed", help="Processors: tables as a stream of bits.")] = False,
     used_inputs: Annotated[
         bool, typer.Option("--used-inputs", help="Processors: give the inputs in use alone.")
@@ -50,6 +64,8 @@ def device(
             weights,
             whole_number("--activations", activations, least=1),
             inputs,
+            whole_number("--bias-bits", bias_bits, least=4),
+            whole_number("--passes", passes, least=0),
         )
         run_device(
             model,

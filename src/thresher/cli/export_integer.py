@@ -9,6 +9,7 @@ import typer
 
 from thresher._version import __version__
 from thresher.atomic import write_whole
+from thresher.cli.export import placed
 from thresher.cli.screen import print_json
 from thresher.cli.whole import Rounding, integer_network
 from thresher.errors import ParameterError, writing
@@ -18,6 +19,14 @@ from thresher.integer import IntegerNetwork
 # Formats of whole numbers alone, and how their files end; C is one of both kinds.
 FORMS = {"verilog": ".v", "integer": ".integer.thresher"}
 SUFFIXES = {**FORMS, "c": ".c"}
+
+# What can be chosen of each form, and how it is called on the command line.
+STYLES = {
+    "c": {"packed": "--plain", "used_inputs": "--used-inputs or --all-inputs"},
+    "verilog": {"pipeline": "--pipeline", "serial": "--serial"},
+    "integer": {},
+}
+OPTIONS = {name: option for styles in STYLES.values() for name, option in styles.items()}
 
 
 def run_export_integer(
@@ -46,7 +55,7 @@ def run_export_integer(
     rows : path, optional
         Rows for a test program or a test bench.
     style : dict
-        `packed`, `used_inputs` and `pipeline`.
+        What was chosen of `packed`, `used_inputs`, `pipeline` and `serial`.
     as_json, quiet : bool
         As on the command line.
     """
@@ -54,6 +63,9 @@ def run_export_integer(
         raise ParameterError(
             f"--integer means nothing to --to {to}: whole numbers go to {', '.join(SUFFIXES)}."
         )
+    for style_name in style:
+        if style_name not in STYLES[to]:
+            raise ParameterError(f"{OPTIONS[style_name]} means nothing to --to {to}.")
     if out == "-" and (as_json or to == "integer"):
         raise ParameterError("--out - does not go with --json or --to integer: use --out with a file.")
     path = model.with_suffix(SUFFIXES[to]) if out is None else Path(out)
@@ -62,39 +74,45 @@ def run_export_integer(
     stem = model.stem if out == "-" else path.stem
     called = suggested_name(stem.partition(".")[0]) if name is None else checked_name(name)
     network, X = integer_network(model, rows, rounding)
-    files = _contents(network, to, called, X, path, style)
     if out == "-":
-        sys.stdout.write(files[path] if len(files) == 1 else network.to_c(called))
+        sys.stdout.write(_one_text(network, to, called, X, style))
         return
+    files = _contents(network, to, called, X, path, style)
     with writing(path, "Use --out with a folder that exists and where you may write."):
         if to == "integer":
             network.save(path)
-        for place, text in files.items():
-            write_whole(place, text.encode("ascii"))
+        for place, content in files.items():
+            write_whole(place, content)
     written = list(files) or [path]
     if as_json:
         document = {"version": __version__, "model": str(model), "format": to, "name": called}
         print_json({**document, "files": list(map(str, written)), "nonzeros": network.nonzeros})
     elif not quiet:
         typer.echo(network.describe())
+        if X is not None and (outside := network.saturation(X)["inputs"]):
+            typer.echo(f"{outside:,} numbers of --rows are beyond the inputs and are kept to the nearest.")
         typer.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _one_text(network: IntegerNetwork, to: str, name: str, X: object, style: dict[str, bool]) -> str:
+    """Return what goes to standard output: C with its header, a module with its test bench."""
+    if to == "c":
+        return network.to_c(name, **style)
+    return network.to_verilog(name, X, **style)
 
 
 def _contents(
     network: IntegerNetwork, to: str, name: str, X: object, path: Path, style: dict[str, bool]
-) -> dict[Path, str]:
-    """Return the texts to be written; C has its header and its test beside it, Verilog its test bench."""
+) -> dict[Path, bytes]:
+    """Return what is to be written; C has its header and its test beside it, Verilog its test bench."""
     if to == "c":
-        options = {key: style[key] for key in ("packed", "used_inputs")}
-        made = network.to_c_files(name, X, **options)
-        return {path if file == f"{name}.c" else path.with_name(file): text for file, text in made.items()}
+        return placed(network.to_c_files(name, X, **style), f"{name}.c", path)
     if to == "verilog":
         from thresher.export.verilog import test_bench
 
-        pipeline = style["pipeline"]
-        texts = {path: network.to_verilog(name, pipeline=pipeline)}
+        pipeline = style.get("pipeline", False)
+        texts = {path.name: network.to_verilog(name, **style)}
         if X is not None:
-            bench = test_bench(network, name, network.codes(X), pipeline=pipeline)
-            texts[path.with_name(f"{path.stem}_test.v")] = bench
-        return texts
+            texts[f"{path.stem}_test.v"] = test_bench(network, name, network.codes(X), pipeline=pipeline)
+        return placed(texts, path.name, path)
     return {}

@@ -61,6 +61,11 @@ class FitChoices:
     class_weight: str | None = None
     max_iter: int | None = None
     loss: str = "auto"
+    max_inputs: int | None = None
+    max_fan_in: int | None = None
+    max_cost: float | None = None
+    feature_costs: Mapping[str, str] = field(default_factory=dict)
+    monotone: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +195,10 @@ def _announce(ready: Prepared) -> None:
     tested = 0 if ready.y_test is None else len(ready.y_test)
     override = f" (--task {other} overrides)" if ready.y.dtype.kind in "if" else ""
     print_columns(ready)
+    inputs = len(ready.encoding.features)
     typer.echo(f"{ready.task.capitalize()}: {ready.why}{override}.", err=True)
     typer.echo(
-        f"{len(ready.y):,} rows to train on, {tested:,} to test on, {len(ready.encoding.features):,} inputs"
+        f"{len(ready.y):,} rows to train on, {tested:,} to test on, {inputs:,} input{'s' * (inputs != 1)}"
         + (f"; {ready.dropped:,} rows left out, for something was missing." if ready.dropped else "."),
         err=True,
     )
@@ -202,7 +208,11 @@ def _kept(choices: FitChoices, ready: Prepared, model: Any, seconds: float, show
     from thresher.data.aside import record
 
     share = choices.test_share if choices.test is None else 0.0
-    details = {**ready.details(), "rows": record(ready.X, ready.y, share, choices.seed)}
+    details = {
+        **model.network_.details,
+        **ready.details(),
+        "rows": record(ready.X, ready.y, share, choices.seed),
+    }
     network = annotated(model.network_, ready.encoding.features, details)
     scores = scores_of(network, ready)
     # Before the peers, which may take longer than the fit.
@@ -262,6 +272,8 @@ def _trained(model: Any, ready: Prepared) -> tuple[Any, float]:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error", InterruptedFitWarning)
+        # Whether labels are many for the rows is said with the scores.
+        warnings.filterwarnings("ignore", message="The number of unique classes")
         try:
             model.fit(ready.X, ready.y)
         except InterruptedFitWarning:

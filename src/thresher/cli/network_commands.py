@@ -9,12 +9,14 @@ import typer
 
 from thresher.cli.options import (
     Activations,
+    BiasBits,
     Bits,
     Calibrate,
     Debug,
     Inputs,
     Json,
     Model,
+    Passes,
     Quiet,
     Seed,
     Weights,
@@ -135,17 +137,26 @@ def export(
     weights: Weights = None,
     activations: Activations = "16",
     inputs: Inputs = "auto",
+    bias_bits: BiasBits = "32",
+    passes: Passes = "0",
     rows: Annotated[
         Path | None, typer.Option(help="Rows for a test of integer C or Verilog.", metavar="DATA")
     ] = None,
     plain: Annotated[
         bool, typer.Option("--plain", help="Integer C: arrays, which are faster and larger.")
     ] = False,
-    all_inputs: Annotated[
-        bool, typer.Option("--all-inputs", help="Integer C: take all columns, not those in use alone.")
-    ] = False,
+    used_inputs: Annotated[
+        bool | None,
+        typer.Option(
+            "--used-inputs/--all-inputs",
+            help="C: take the columns in use alone, as integer C does by default, or all of them.",
+        ),
+    ] = None,
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="Verilog: registers after every layer.")
+    ] = False,
+    serial: Annotated[
+        bool, typer.Option("--serial", help="Verilog: also a module that takes one input at each clock.")
     ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -167,13 +178,35 @@ def export(
                 weights,
                 whole_number("--activations", activations, least=1),
                 inputs,
+                whole_number("--bias-bits", bias_bits, least=4),
+                whole_number("--passes", passes, least=0),
             )
-            style = {"packed": not plain, "used_inputs": not all_inputs, "pipeline": pipeline}
+            style = {
+                name: value
+                for name, value, chosen in (
+                    ("packed", not plain, plain),
+                    ("used_inputs", used_inputs is not False, used_inputs is not None),
+                    ("pipeline", pipeline, pipeline),
+                    ("serial", serial, serial),
+                )
+                if chosen
+            }
             run_export_integer(model, to, out, name, rounding, rows, style, as_json=as_json, quiet=quiet)
             return
-        from thresher.cli.export import run_export
+        from thresher.cli.export import refused_without_integer, run_export
 
-        run_export(model, to, out, name, as_json=as_json, quiet=quiet)
+        refused_without_integer(
+            to,
+            {
+                "--calibrate": calibrate is not None,
+                "--weights": weights is not None,
+                "--rows": rows is not None,
+                "--plain": plain,
+                "--pipeline": pipeline,
+                "--serial": serial,
+            },
+        )
+        run_export(model, to, out, name, used_inputs=used_inputs, as_json=as_json, quiet=quiet)
 
 
 def certify(

@@ -28,5 +28,10 @@ Activations = Annotated[str, typer.Option(help="Bits that neurons are kept to, 1
 Inputs = Annotated[
     str, typer.Option(help="What the device sees: auto, uint8, int16 and the like.", metavar="KIND")
 ]
+BiasBits = Annotated[str, typer.Option(help="Bits of a bias, 4 to 32.", metavar="N")]
+Passes = Annotated[
+    str,
+    typer.Option(help="Passes over the calibration rows that train with rounding in the loop.", metavar="N"),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and print no tables.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback when something goes wrong.")]

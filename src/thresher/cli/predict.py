@@ -20,6 +20,7 @@ from thresher.cli.predict_rows import SEPARATORS, announce, predict_rows, write_
 from thresher.cli.rows import letters_of, target_in
 from thresher.cli.screen import print_json, visible
 from thresher.cli.writable import check_file
+from thresher.data.aside import as_fitted
 from thresher.data.encoding import complete_rows
 from thresher.data.tables import STANDARD_INPUT, TableFile, open_table
 from thresher.errors import DataError, DataFileError
@@ -136,11 +137,9 @@ def _predict(network: Network, frame: pd.DataFrame, added: Added) -> Predicted:
     columns = {
         name: _spread_out(values, complete) for name, values in zip(added.names(network), found, strict=True)
     }
-    score = _score(network, frame, answers, complete)
+    score = _score(network, frame, X, answers, complete)
     if score is not None:
-        notes.append(
-            f"{score['measure']} {score['value']:.4f} on {score['rows']:,} rows that hold the target."
-        )
+        notes.append(_told(score))
     return Predicted(columns, notes, score)
 
 
@@ -151,10 +150,28 @@ def _spread_out(values: np.ndarray, complete: np.ndarray) -> list[Any]:
     return list(spread)
 
 
+def _told(score: dict[str, Any]) -> str:
+    """Say what predictions score, and on which rows."""
+    measure, aside = score["measure"], score["set_aside"]
+    said = f"{measure} {score['value']:.4f} on {score['rows']:,} rows that hold the target"
+    if not score["fitted"]:
+        return f"{said}."
+    if aside is None:
+        return f"{said}. The model was fitted to these rows: others would tell more."
+    value = "not defined" if aside["value"] is None else f"{aside['value']:.4f}"
+    return (
+        f"{said}. The model was fitted to most of them: on the {aside['rows']:,} that were set aside then it "
+        f"is {value}."
+    )
+
+
 def _score(
-    network: Network, frame: pd.DataFrame, answers: np.ndarray, complete: np.ndarray
+    network: Network, frame: pd.DataFrame, X: Any, answers: np.ndarray, complete: np.ndarray
 ) -> dict[str, Any] | None:
-    """Score predictions where the table holds the target as the model knows it."""
+    """Score predictions where the table holds the target as the model knows it.
+
+    Rows that the model was fitted to flatter it, so that those which were set aside then are scored apart.
+    """
     name = details_of(network).get("target")
     if not isinstance(name, str) or name not in frame.columns:
         return None
@@ -166,13 +183,26 @@ def _score(
     if not both.any():
         return None
     truth, guess = told.values[both], answers[told.present[complete]]
-    if network.classes is not None:
-        return {"measure": "accuracy", "value": float((truth == guess).mean()), "rows": int(both.sum())}
-    rest = float(np.square(truth - truth.mean()).sum())
-    if rest == 0:
+    value = _measured(network, truth, guess)
+    if value is None:
         return None
-    value = 1.0 - float(np.square(truth - guess).sum()) / rest
-    return {"measure": "R2", "value": value, "rows": int(both.sum())}
+    task = "regression" if network.classes is None else "classification"
+    split = as_fitted(X[both], truth, task, details_of(network).get("rows"))
+    aside = None
+    if split.aside is not None:
+        rows, answer = split.aside
+        aside = {"value": _measured(network, answer, network.predict(rows)), "rows": len(answer)}
+    measure = "R2" if network.classes is None else "accuracy"
+    count = int(both.sum())
+    return {"measure": measure, "value": value, "rows": count, "fitted": split.known, "set_aside": aside}
+
+
+def _measured(network: Network, truth: np.ndarray, guess: np.ndarray) -> float | None:
+    """Give the share of labels that are right, or R2, None where targets are all equal."""
+    if network.classes is not None:
+        return float((truth == guess).mean())
+    rest = float(np.square(truth - truth.mean()).sum())
+    return None if rest == 0 else 1.0 - float(np.square(truth - guess).sum()) / rest
 
 
 def _write(path: Path, table: TableFile, frame: pd.DataFrame, predicted: Predicted) -> None:

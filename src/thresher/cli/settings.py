@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thresher.cli.requiring import requirements_from
 from thresher.data.columns import listed
 from thresher.errors import ParameterError
 
@@ -26,6 +27,7 @@ def settings_of(choices: FitChoices, ready: Prepared) -> dict[str, Any]:
         "checkpoint": choices.checkpoint,
         "checkpoint_every": choices.checkpoint_every,
         "loss": choices.loss,
+        **requirements_from(choices, ready.encoding),
     }
     if choices.max_iter is not None:
         found["max_iter"] = choices.max_iter

@@ -81,6 +81,28 @@ def fit(
     alpha: Annotated[
         str | None, typer.Option(help="Penalty on large weights, such as 0.3.", metavar="NUMBER")
     ] = None,
+    max_inputs: Annotated[
+        str | None,
+        typer.Option(help="The most columns in use; a column of text counts as one.", metavar="N"),
+    ] = None,
+    max_fan_in: Annotated[
+        str | None, typer.Option(help="The most inputs of any hidden neuron.", metavar="N")
+    ] = None,
+    feature_cost: Annotated[
+        list[str] | None,
+        typer.Option(help="What using a column costs; once for each column.", metavar="NAME=COST"),
+    ] = None,
+    max_cost: Annotated[
+        str | None, typer.Option(help="The most that all columns in use may cost.", metavar="NUMBER")
+    ] = None,
+    monotone: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The prediction, or the odds of the second class, never falls with a column (NAME=+1) or "
+            "never rises (NAME=-1); once for each column.",
+            metavar="NAME=SIGN",
+        ),
+    ] = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -157,6 +179,11 @@ def fit(
             class_weight=class_weight,
             max_iter=None if max_iter is None else whole_number("--max-iter", max_iter, least=1),
             loss=loss,
+            max_inputs=None if max_inputs is None else whole_number("--max-inputs", max_inputs, least=1),
+            max_fan_in=None if max_fan_in is None else whole_number("--max-fan-in", max_fan_in, least=1),
+            max_cost=None if max_cost is None else number("--max-cost", max_cost),
+            feature_costs=pairs("--feature-cost", feature_cost or []),
+            monotone=pairs("--monotone", monotone or []),
         )
         run_fit(choices, as_json, quiet)
 

@@ -30,6 +30,7 @@ class Rounding:
     weights : str, optional
     activations : int
     inputs : str
+    bias_bits, passes : int
     """
 
     calibrate: Path | None
@@ -37,6 +38,8 @@ class Rounding:
     weights: str | None
     activations: int
     inputs: str
+    bias_bits: int
+    passes: int
 
 
 def rows_of(path: Path, network: Network | IntegerNetwork) -> Any:
@@ -81,5 +84,7 @@ def integer_network(model: Path, rows: Path | None, rounding: Rounding) -> tuple
         weights=rounding.weights,
         activation_bits=rounding.activations,
         inputs=rounding.inputs,
+        bias_bits=rounding.bias_bits,
+        passes=rounding.passes,
     )
     return whole, None if rows is None else run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thresher.data.cells import Cells, Texts, cells_of, stripped
-from thresher.data.columns import as_numbers, as_texts, listed
+from thresher.data.columns import as_numbers, as_texts, listed, plain
 from thresher.errors import DataError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Column:
 
     def encoded(self, given: pd.Series) -> np.ndarray:  # (n, inputs)
         """Give the inputs that the cells of a table become, NaN where one is missing."""
+        given = plain(given)
         if self.values is not None:
             X = self._one_hot(given, self.values)
         elif self.cells is None or isinstance(self.cells, Texts):

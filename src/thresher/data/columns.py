@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from datetime import date
+from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +82,28 @@ def option(how: str, name: str) -> str:
 def _joined(value: str) -> str:
     """Write the value of an option; one that begins with a dash would be taken for another option."""
     return f"={shlex.quote(value)}" if value.startswith("-") else f" {shlex.quote(value)}"
+
+
+def plain(column: pd.Series) -> pd.Series:
+    """Give dates and decimals that came as objects, as in Parquet files, as what pandas computes with.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [plain(pd.Series([cell, None])).dtype.kind for cell in (Decimal("1.5"), date(2024, 1, 2))]
+    ['f', 'M']
+    """
+    import pandas as pd
+
+    cells = column.dropna() if column.dtype == object else ()
+    if len(cells) == 0:
+        return column
+    if all(isinstance(cell, Decimal) for cell in cells):
+        return pd.to_numeric(column.map(float, na_action="ignore"))
+    if all(isinstance(cell, date) for cell in cells):
+        zones = any(getattr(cell, "tzinfo", None) is not None for cell in cells)
+        return pd.to_datetime(column, utc=zones)
+    return column
 
 
 def is_text(column: pd.Series) -> bool:

@@ -23,11 +23,16 @@ ORDERS = {f"%d{mark}%m{mark}{year}": f"%m{mark}%d{mark}{year}" for mark, year in
 DAYS = (
     *ORDERS,
     *ORDERS.values(),
-    *("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%Y.%m.%d", "%m/%Y", "%d. %B %Y", "%d. %b %Y"),
+    *("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%Y.%m.%d", "%m/%Y", "%d. %B %Y", "%d. %b %Y"),
     *("%d %B %Y", "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%B %d, %Y", "%b %d, %Y", "%B %Y", "%b %Y"),
     *("%a %d %b %Y", "%a, %d %b %Y", "%A, %d %B %Y", "%A, %B %d, %Y"),
 )
-CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M%p", "%I:%M:%S %p")
+CLOCKS = (
+    *("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M%p", "%I:%M:%S %p"),
+    *("%H:%M:%S %z", "%H:%M:%S %Z", "%H:%M %Z"),
+)
+# How far a clock is from UTC, where it is written behind it.
+ZONE = re.compile(r"(?<=\d) ?(?:Z|UTC|GMT|[+-]\d{2}:?\d{2})$")
 
 # Looked at only where a column is said to hold dates: these are numbers as well.
 COMPACT = ("%Y%m%d", "%Y%m", "%Y")
@@ -92,7 +97,8 @@ def _reads(form: str, text: str) -> bool:
     if form == ISO:
         return ISO_SHAPE.fullmatch(text) is not None
     # Compiling a format takes longer than seeing that its marks are others.
-    if _marks(re.sub("%[a-zA-Z]", "", form)) != _marks(text):
+    bare = ZONE.sub("", text) if form.lower().endswith("%z") else text
+    if _marks(re.sub("%[a-zA-Z]", "", form)) != _marks(bare):
         return False
     try:
         datetime.strptime(text, form)
@@ -113,6 +119,17 @@ def contradicting(formats: list[str]) -> tuple[str, str] | None:
             if day_first in form and other in formats:
                 return form, other
     return None
+
+
+def names_zone(text: str) -> bool:
+    """Tell whether a date with a time says how far its clock is from UTC.
+
+    Examples
+    --------
+    >>> [names_zone(text) for text in ("2024-02-01T10:00+01:00", "2024-02-01 10:00 UTC", "2024-02-01 10:00")]
+    [True, True, False]
+    """
+    return ":" in text and ZONE.search(text) is not None
 
 
 def is_time(form: str | None) -> bool:

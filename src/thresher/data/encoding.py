@@ -206,11 +206,14 @@ class Encoding:
     def _check(self, frame: pd.DataFrame) -> None:
         absent = [column.name for column in self.columns if column.name not in frame.columns]
         if absent:
-            other = " It was fitted on another data set." if len(absent) == len(self.columns) else ""
+            # One name may be a slip; of many, none is.
+            hint = did_you_mean(absent[0], frame.columns) if len(absent) == 1 else ""
+            if not hint and len(absent) == len(self.columns):
+                hint = " It was fitted on another data set."
+            count = len(self.columns)
             raise DataError(
-                f"the model needs {len(self.columns):,} columns, of which the table lacks {len(absent):,}: "
-                f"{listed(absent)}.{other}{did_you_mean(absent[0], frame.columns)} The table's columns are "
-                f"{listed(frame.columns)}."
+                f"the model needs {count:,} column{'s' * (count != 1)}, of which the table lacks "
+                f"{len(absent):,}: {listed(absent)}.{hint} The table's columns are {listed(frame.columns)}."
             )
 
     def _sparse_matrix(self, frame: pd.DataFrame) -> scipy.sparse.csr_array:

@@ -1,4 +1,4 @@
-"""Numbers as people write them: thousands apart, a decimal comma, a currency, a percent sign."""
+"""Numbers as people write them: thousands apart, a decimal comma, a currency, a unit, a percent sign."""
 
 from __future__ import annotations
 
@@ -43,6 +43,16 @@ CURRENCIES = {
 }
 MONEY = "|".join(re.escape(mark) for mark in sorted(CURRENCIES, key=len, reverse=True))
 
+# Units of measurement that people write behind each number of a column; single capitals are left to codes.
+UNITS = """
+m cm mm km ft yd mi in m\u00b2 km\u00b2 m2 km2 ft2 sqft sqm qm ha acres m\u00b3 m3 cc l ml dl
+g mg kg t lb lbs oz s ms sec secs min mins h hr hrs hours days weeks months years yrs
+km/h kmh kph mph m/s rpm \u00b0 \u00b0C \u00b0F \u00baC \u00baF Hz kHz MHz GHz kW MW
+Wh kWh MWh kV mA hp bhp PS Nm Pa hPa kPa MPa bar mbar psi
+kJ kcal cal mg/dl mmol/l ppm dB px KB MB GB TB Mbit/s kmpl mpg
+"""
+UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS.split(), key=len, reverse=True))
+
 # Spaces, plain and unbreakable and narrow, and apostrophes set thousands apart whatever the decimal mark is.
 APART = "\u0020\u00a0\u2009\u202f'\u2019"
 MINUS = "\u2212\u2013-"
@@ -50,7 +60,7 @@ MINUS = "\u2212\u2013-"
 FIGURE = re.compile(
     rf"(?P<bracket>\()?\s*(?P<sign>[+{MINUS}])?\s*(?P<before>{MONEY})?\s*(?P<inner>[+{MINUS}])?\s*"
     rf"(?P<body>\d(?:[\d.,{APART}]*\d)?[.,]?|[.,]\d+)(?P<power>[eE][+-]?\d{{1,3}})?"
-    rf"\s*(?P<after>%|{MONEY})?(?P<close>\))?"
+    rf"(?P<last>-)?\s*(?P<after>%|{MONEY}|{UNIT})?(?P<close>\))?"
 )
 
 MARKS = (".", ",")
@@ -83,7 +93,7 @@ class Notation:
     differ : bool
         Whether it matters which of the two is meant.
     units : tuple of str
-        Currencies and percent signs that stand beside them.
+        Currencies, units and percent signs that stand beside them.
     """
 
     marks: tuple[str, ...]
@@ -104,7 +114,8 @@ def figure(text: str) -> Figure | None:
     found = FIGURE.fullmatch(text.strip())
     if found is None:
         return None
-    signs = [part for part in (found["sign"], found["inner"]) if part]
+    # Some programs write the minus last: 12,50-
+    signs = [part for part in (found["sign"], found["inner"], found["last"]) if part]
     if len(signs) > 1 or bool(found["bracket"]) != bool(found["close"]) or (found["bracket"] and signs):
         return None
     if found["before"] and found["after"]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from thresher.data.cells import Dates, Figures, Texts, stripped, yes_or_no
 from thresher.data.column import Column
-from thresher.data.columns import PLAIN, as_numbers, is_text, option, refuse_objects
+from thresher.data.columns import PLAIN, as_numbers, is_text, option, plain, refuse_objects
 from thresher.data.dates import (
     ISO,
     UNIX,
@@ -19,6 +19,7 @@ from thresher.data.dates import (
     formats_of,
     is_time,
     moments,
+    names_zone,
     nearly,
 )
 from thresher.data.figures import Notation, figure, notation
@@ -81,7 +82,7 @@ def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
     mark : {".", ","}, optional
         The decimal mark of the table, where it is known.
     """
-    name = str(column.name)
+    name, column = str(column.name), plain(column)
     if column.dtype in PLAIN and asked.how is None:
         values = column.to_numpy()
         lacking = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
@@ -216,7 +217,10 @@ def _figures(column: pd.Series, texts: np.ndarray, mark: str | None, lenient: bo
     lacking = int(np.isnan(values).sum())
     if lenient and unread == 0 and decimal == "." and _are_plain(read):
         return Found(Column(name), "number", "", "", lacking)
+    # Brackets and a minus behind a number are how books are kept, and may be read over.
+    below = next((text for text in different if text.startswith("(") or text.endswith("-")), None)
     notes = [
+        f"{below!r} is below zero" if below else "",
         "decimal comma" if decimal == "," and "," in "".join(different) else "",
         "percent" if "%" in written.units else ", ".join(filter(None, written.units)),
         f"{unread:,} cells are no numbers, and count as missing" if unread else "",
@@ -277,7 +281,8 @@ def _dates(column: pd.Series, texts: np.ndarray, asked: Asked) -> Found | None:
     origin = UNIX if is_time(form) else first_day(moments(different, form))
     cells = Dates(form, origin, asked.parts)
     written = "" if form == ISO else f", written {form}"
-    note = f"{' and '.join(cells.meanings())}{written}"
+    zone = ", in UTC" if any(map(names_zone, different)) else ""
+    note = f"{' and '.join(cells.meanings())}{zone}{written}"
     return Found(Column(name, cells=cells), "date", note, option("text", name), _gaps(texts))
 
 
@@ -287,7 +292,8 @@ def _moments(column: pd.Series, asked: Asked) -> Found:
 
     cells = Dates(None, first_day(pd.to_datetime(column, utc=True)), asked.parts)
     name = str(column.name)
-    note = " and ".join(cells.meanings())
+    zone = ", in UTC" if isinstance(column.dtype, pd.DatetimeTZDtype) else ""
+    note = f"{' and '.join(cells.meanings())}{zone}"
     return Found(Column(name, cells=cells), "date", note, option("ignore", name), int(column.isna().sum()))
 
 
@@ -304,6 +310,7 @@ def _refuse_mixture(column: pd.Series, texts: np.ndarray, different: list[str]) 
     share = 1 - sum(text in set(odd) for text in present) / len(present)
     told = "numbers"
     if share < MOST:
+        _refuse_dates_apart(column, texts, different)
         share, told = nearly(pd.Series(present, dtype=object)), "dates"
         if share >= MOST:
             odd = [
@@ -315,6 +322,26 @@ def _refuse_mixture(column: pd.Series, texts: np.ndarray, different: list[str]) 
             f"column {name!r} mixes {told} and text: row {row} holds {odd[0]!r}. Correct the cell (an empty "
             f"one is a missing value), take the column as text ({option('text', name)}), or leave it out "
             f"({option('ignore', name)})."
+        )
+
+
+def _refuse_dates_apart(column: pd.Series, texts: np.ndarray, different: list[str]) -> None:
+    """Refuse dates of which some are written in another way than the first."""
+    import pandas as pd
+
+    def forms(*some: str) -> list[str]:
+        return formats_of(pd.Series(some, dtype=object))
+
+    if not all(map(forms, different[:FEW_TEXTS])):
+        return
+    name = str(column.name)
+    other = next((text for text in different[:FEW_TEXTS] if not forms(different[0], text)), None)
+    if other is not None:
+        first, second = (column.index[texts.tolist().index(text)] + 1 for text in (different[0], other))
+        raise DataError(
+            f"column {name!r} holds dates that are not written alike: {different[0]!r} in row {first}, "
+            f"{other!r} in row {second}. Write all in one way, take the column as text "
+            f"({option('text', name)}), or leave it out ({option('ignore', name)})."
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thresher.data.cells import Dates, Figures, stripped
-from thresher.data.columns import as_numbers, is_text
+from thresher.data.columns import as_numbers, is_text, plain
 from thresher.data.reading import holds_text
 from thresher.errors import DataError, ParameterError
 
@@ -91,6 +91,7 @@ def read_target(
     """
     if task not in TASKS:
         raise ParameterError(f"--task {task!r}, but it must be one of {', '.join(TASKS)}.")
+    column = plain(column)
     present = column.notna().to_numpy()
     if not present.any():
         raise DataError(

@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ OPENERS: dict[str | None, Any] = {None: open, "gzip": gzip.open, "bz2": bz2.open
 
 BYTE_ORDERS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 SEPARATORS = (",", "\t", ";", "|")
+SAID = re.compile(r"sep=(.)", re.IGNORECASE)
 
 # Bytes that are looked at together; lines that choose the separator; rows that are given back together.
 BLOCK, LINES, ROWS = 2**20, 20, 20_000
@@ -53,6 +54,8 @@ class TextFormat:
         Names of the columns, each once: a second ``price`` is ``price (2)``.
     repeated : tuple of str
         Names that were given again.
+    before : int
+        Lines above the header that say how the table is written.
     """
 
     packing: str | None
@@ -60,6 +63,7 @@ class TextFormat:
     separator: str
     header: tuple[str, ...]
     repeated: tuple[str, ...]
+    before: int = 0
 
     def options(self) -> dict[str, Any]:
         """Give what pandas needs to know."""
@@ -70,6 +74,7 @@ class TextFormat:
             "index_col": False,
             "low_memory": False,
             "skipinitialspace": True,
+            "skiprows": self.before,
         }
 
 
@@ -106,20 +111,25 @@ def text_format(source: Path | bytes, name: str, *, tabs: bool, encoding: str | 
         ) from error
     except DAMAGED as error:
         raise DataFileError(f"{name} ends too early: it was cut short, or is damaged.") from error
+    # Spreadsheets write down what separates cells: sep=;
+    said = SAID.fullmatch(lines[0].strip()) if lines else None
+    lines = lines[1:] if said else lines
     if not lines:
         raise DataFileError(f"{name} is empty, but a header and rows are needed.")
-    separator = "\t" if tabs else separator_of(lines)
-    told = TextFormat(packing, found, separator, (), ())
+    separator = "\t" if tabs else said[1] if said else separator_of(lines)
+    told = TextFormat(packing, found, separator, (), (), int(bool(said)))
     with _explained(name):
         names = _first_line(source, told)
     _refuse_numbers(names, lines[0], name)
     header, repeated = unique_names(names)
-    return TextFormat(packing, found, separator, header, repeated)
+    return replace(told, header=header, repeated=repeated)
 
 
 def _first_line(source: Path | bytes, told: TextFormat) -> list[str]:
     """Give the cells of the first line that holds anything."""
     with opened(source, told.packing, "rt", told.encoding) as file:
+        for _ in range(told.before):
+            next(file)
         filled = dropwhile(lambda line: not line.strip(), file)
         try:
             return next(csv.reader(filled, delimiter=told.separator, skipinitialspace=True))
@@ -286,7 +296,8 @@ def _explained(name: str) -> Iterator[None]:
         raise DataFileError(f"{name} holds letters that cannot be read ({error}): use --encoding.") from error
     except pd.errors.ParserWarning as warning:
         raise DataFileError(
-            f"{name} has rows with more cells than its header has names: complete the header."
+            f"{name} has rows with more cells than its header has names: complete the header, or take "
+            "away what stands above it, such as a title or a remark."
         ) from warning
     except pd.errors.EmptyDataError as error:
         raise DataFileError(f"{name} is empty, but a header and rows are needed.") from error

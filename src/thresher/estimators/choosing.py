@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_consistent_length
 
 from thresher.errors import DataError, InterruptedFitWarning, ParameterError
 from thresher.linear.budget import check_budget
@@ -81,11 +82,12 @@ def splitter(cv: Any, y: np.ndarray, seed: int, classifier: bool) -> Any:
 
 
 def folds_of(
-    cv: Any, X: Any, y: np.ndarray, seed: int, classifier: bool
+    cv: Any, X: Any, y: np.ndarray, seed: int, classifier: bool, groups: Any = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Give the rows to fit and the rows to score of every fold, and refuse folds that lack either."""
+    check_consistent_length(y, groups)
     places, folds = np.arange(len(y)), []
-    for number, parts in enumerate(splitter(cv, y, seed, classifier).split(X, y), start=1):
+    for number, parts in enumerate(splitter(cv, y, seed, classifier).split(X, y, groups), start=1):
         train, test = (np.asarray(part) for part in parts)
         if not (train.size and test.size):
             raise DataError(

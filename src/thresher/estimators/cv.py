@@ -27,6 +27,7 @@ from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.path import Course
 from thresher.estimators.predicting import ClassPredictor, Predictor, Scored, refuse_one_class
+from thresher.estimators.requiring import numbered
 from thresher.objective.ranks import present
 from thresher.solvers.journal import forgetting, journal
 
@@ -48,6 +49,12 @@ class _BudgetPath(Predictor):
     batch_size: int | str | None = "auto"
     max_iter: int = 200
     memory_limit: int | str = "64MB"
+    max_inputs: int | None = None
+    max_fan_in: int | None = None
+    groups: Any = None
+    feature_costs: Any = None
+    max_cost: float | None = None
+    monotone: Any = None
     tuning: Any = None
     random_state: Any = None
     callback: Callable[[dict[str, Any]], object] | None = None
@@ -64,14 +71,20 @@ class _BudgetPath(Predictor):
         "batch_size",
         "max_iter",
         "memory_limit",
+        "max_inputs",
+        "max_fan_in",
+        "groups",
+        "feature_costs",
+        "max_cost",
+        "monotone",
         "tuning",
     )
 
     def _new(self, seed: int) -> Any:
-        passed = {name: getattr(self, name) for name in self._passed_on}
+        passed = {name: getattr(self, name) for name in self._passed_on} | numbered(self)
         return self._estimator(random_state=seed, warm_start=True, **passed)
 
-    def _fit(self, X: Any, y: np.ndarray, rows: Any, weight: Any, classifier: bool) -> None:
+    def _fit(self, X: Any, y: np.ndarray, rows: Any, weight: Any, groups: Any, classifier: bool) -> None:
         """Score every budget on every fold, choose one, and walk down to it on all rows.
 
         `X` is what the user gave, and goes to the last walk so that names of columns reach the network;
@@ -92,7 +105,13 @@ class _BudgetPath(Predictor):
         settings = check_parameters(self._new(seed))
         budgets = budgets_to_try(self.budgets, settings.hidden, rows.shape)
         # What a user splits by may split otherwise the next time.
-        own = None if isinstance(self.cv, (int, np.integer)) else folds_of(self.cv, rows, y, seed, classifier)
+        counted = isinstance(self.cv, (int, np.integer))
+        if counted and groups is not None:
+            raise ParameterError(
+                f"groups came with cv={self.cv}, which does not look at them. Use cv=GroupKFold({self.cv}), "
+                "which keeps the rows of a group in one fold."
+            )
+        own = None if counted else folds_of(self.cv, rows, y, seed, classifier, groups)
         weight = checked_weights(weight, rows)
         data = {"X": rows, "y": y, "folds": _flat(own), "sample_weight": weight}
         with checkpointed(self, seed, ranks, **data) as seed:
@@ -223,6 +242,8 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
         single split (as with ``PredefinedSplit``) gives no standard error, and both take the best.
     solver, loss, bias, alpha, batch_size, max_iter, memory_limit, tuning
         As in :class:`SparseMLPRegressor`, for every fit.
+    max_inputs, max_fan_in, groups, feature_costs, max_cost, monotone
+        As there: what is required of every network. Inputs are chosen on the rows of each fold.
     random_state : int, RandomState or None
         Seed of folds and fits.
     callback : callable, optional
@@ -259,7 +280,14 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
 
     _estimator: ClassVar[Callable[..., Any]] = SparseMLPRegressor
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressorCV:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags = self._estimator().__sklearn_tags__().target_tags
+        return tags
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> SparseMLPRegressorCV:
         """Choose a budget and fit its network.
 
         Parameters
@@ -268,6 +296,8 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
         y : array of shape (n,) or (n, n_targets)
         sample_weight : array of shape (n,), optional
             What rows count, in fits and in scores; a scoring function of your own then takes it as well.
+        groups : array of shape (n,), optional
+            The group of every row, for a `cv` that looks at groups, such as ``GroupKFold``.
 
         Returns
         -------
@@ -275,7 +305,7 @@ class SparseMLPRegressorCV(Scored, RegressorMixin, IntervalPredictor, _BudgetPat
         """
         rows, y = self._validated(X, y, numeric=True)
         y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y
-        self._fit(X, y, rows, sample_weight, classifier=False)
+        self._fit(X, y, rows, sample_weight, groups, classifier=False)
         return self
 
 
@@ -314,7 +344,9 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         tags.classifier_tags.multi_class = self._estimator().__sklearn_tags__().classifier_tags.multi_class
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPClassifierCV:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> SparseMLPClassifierCV:
         """Choose a budget and fit its network.
 
         Parameters
@@ -322,7 +354,7 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         X : array, sparse matrix or rows on disk of shape (n, d)
         y : array of shape (n,)
             Labels: numbers, strings or booleans.
-        sample_weight : array of shape (n,), optional
+        sample_weight, groups : array of shape (n,), optional
             As for the regressor.
 
         Returns
@@ -332,6 +364,6 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         rows, y = self._validated(X, y, numeric=False)
         check_classification_targets(y)
         refuse_one_class(np.unique(y))
-        self._fit(X, y, rows, sample_weight, classifier=True)
+        self._fit(X, y, rows, sample_weight, groups, classifier=True)
         self.classes_ = self.estimator_.classes_
         return self

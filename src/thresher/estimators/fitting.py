@@ -18,8 +18,10 @@ from thresher.estimators.checkpointing import checkpointed
 from thresher.estimators.importances import importances_of, spreads_of
 from thresher.estimators.predicting import Predictor
 from thresher.estimators.refusals import LARGEST
+from thresher.estimators.requiring import NAMES, refuse_outputs, required_of
 from thresher.estimators.train import Rows, Settings, Trained, solver_of, train
 from thresher.network import Network
+from thresher.network.requirements import ENTRY, Requirements, refuse_violations
 from thresher.objective.loss import Loss
 from thresher.objective.ranks import Alone
 from thresher.progress import Progress
@@ -56,6 +58,12 @@ class SparseMLP(Predictor):
     update_gates_every: int = 1
     memory_limit: int | str = "64MB"
     screen: float | None = None
+    max_inputs: int | None = None
+    max_fan_in: int | None = None
+    groups: Any = None
+    feature_costs: Any = None
+    max_cost: float | None = None
+    monotone: Any = None
     device: str | torch.device = "cpu"
     dtype: str = "auto"
     tuning: Any = None
@@ -110,6 +118,8 @@ class SparseMLP(Predictor):
         self._refuse_options(settings, outputs, rows.weight)
         if start is None and self.warm_start:
             start = self._continued(rows, outputs, settings)
+        required = self._required(rows, outputs, start)
+        settings = replace(settings, required=required)
         known = None
         if start is not None:
             direct = [] if start.direct is None else [start.direct]
@@ -122,7 +132,8 @@ class SparseMLP(Predictor):
                 kept, out = rows.ranks.together(lambda: self._split(rows, seed))
                 fitted, held_out = rows.take(kept), rows.take(out)
             trained = self._run(fitted, outputs, loss, settings, start, held_out)
-            trained = replace(trained, spreads=spreads_of(rows, trained.layers, trained.direct))
+            spreads = spreads_of(rows, trained.layers, trained.direct)
+            trained = replace(trained, spreads=spreads, required=required)
         if trained.solution.status is INTERRUPTED:
             on = "warm_start=True" if self.checkpoint is None else f"the same checkpoint={self.checkpoint!r}"
             warn_user(
@@ -131,6 +142,18 @@ class SparseMLP(Predictor):
                 InterruptedFitWarning,
             )
         return trained
+
+    def _required(self, rows: Rows, outputs: int, start: Network | None) -> Requirements:
+        """Read what is required of the network, and refuse what cannot be promised."""
+        required = required_of(self, rows.X.shape[1], getattr(self, "feature_names_in_", None))
+        refuse_outputs(required, outputs)
+        if start is not None and required:
+            refuse_violations(
+                start,
+                required,
+                "warm_start came with a network that does not meet what is required. Fit without warm_start",
+            )
+        return required
 
     def _run(
         self,
@@ -192,6 +215,9 @@ class SparseMLP(Predictor):
             "tuning": self.tuning,
             "screen": settings.screen,
         }
+        # Inputs are chosen before any solver begins; these two it has to keep to itself.
+        kept_to = {"max_fan_in": self.max_fan_in, "monotone": self.monotone}
+        ignored += [name for name, given in kept_to.items() if given is not None and not solver.needs.allowed]
         ignored += [name for name, given in made.items() if given and getattr(solver, name, None) != given]
         if ignored:
             layers = len(settings.hidden)
@@ -207,6 +233,12 @@ class SparseMLP(Predictor):
             raise ParameterError(
                 f"checkpoint={self.checkpoint!r} came, but partial_fit goes through its rows once, and every "
                 "call goes on from the network there is. Leave it out, and save network_ between calls."
+            )
+        asked = [name for name in NAMES if name != "groups" and getattr(self, name) is not None]
+        if asked:
+            raise ParameterError(
+                f"{' and '.join(asked)} came, but partial_fit sees a part of the rows at a time and promises "
+                "none of that. Use fit, or leave it out."
             )
         parts = getattr(self, "parts_seen_", 0)
         start = self._continued(rows, outputs, settings)
@@ -251,7 +283,12 @@ class SparseMLP(Predictor):
         solution = trained.solution
         names = getattr(self, "feature_names_in_", None)
         features = None if names is None else tuple(str(name) for name in names)
-        self.network_ = Network(trained.layers, direct=trained.direct, features=features, **links)
+        details = {ENTRY: trained.required.to_details()} if trained.required else {}
+        self.network_ = Network(
+            trained.layers, direct=trained.direct, features=features, details=details, **links
+        )
+        # Fits keep to it by construction; a network that does not is not handed out all the same.
+        refuse_violations(self.network_, trained.required, "the fitted network broke what is required")
         assert trained.spreads is not None
         self.used_importances_ = importances_of(self.network_, trained.spreads)
         self.status_ = solution.status

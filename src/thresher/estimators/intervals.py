@@ -13,6 +13,7 @@ from thresher.estimators.choosing import folds_of
 from thresher.estimators.inputs import part_of, target_of
 from thresher.estimators.parameters import seed_of
 from thresher.estimators.predicting import Predictor
+from thresher.estimators.requiring import numbered
 from thresher.network import Network
 from thresher.network.conformal import ENTRY, doubts, entry, misses
 
@@ -73,7 +74,8 @@ class Calibrated(Predictor):
     def _across(self, X: Any, y: np.ndarray, cv: Any) -> np.ndarray:
         """Score the rows of each fold by a network that was refitted without them."""
         # A path of budgets has chosen, and refits what it has chosen.
-        like = clone(getattr(self, "estimator_", self))
+        chosen = getattr(self, "estimator_", self)
+        like = clone(chosen).set_params(**numbered(chosen))
         like.set_params(**{name: value for name, value in ALONE.items() if hasattr(like, name)})
         like.set_params(random_state=seed_of(like.random_state))
         found = []

@@ -82,6 +82,21 @@ class SparseMLPRegressor(Scored, RegressorMixin, IntervalPredictor, SparseMLP):
         The share of the blocks of a gradient that is looked at for new places each time, drawn at random.
         Blocks are as large as `memory_limit` allows; all of them are looked at by default. Try 0.1 where a
         wide network on wide data takes too long.
+    max_inputs : int, optional
+        The most inputs in use, exact like the budget; columns of a group count as one.
+    max_fan_in : int, optional
+        The most inputs of any hidden neuron, biases not counted. An output may add up any number of neurons.
+    groups : list of lists, or mapping from names to lists, optional
+        Columns of one variable, by name or number, such as those of its categories: they count and cost as
+        one input, and enter together.
+    feature_costs : mapping, optional
+        What using a column costs, by name or number, or by the name of a group; a group costs what its
+        dearest column does, and columns that are not named cost nothing. Needs `max_cost`.
+    max_cost : float, optional
+        The most that all inputs in use may cost together.
+    monotone : mapping, optional
+        Columns, by name or number, with which the output never falls (+1) or never rises (-1), anywhere, all
+        other inputs held: of one target, or the log-odds of two classes. See :doc:`requirements`.
     device : str or torch.device
         Where to compute: any device that torch can use here and that has float64, such as "cuda". Rows and
         networks stay on the host. Untested on GPUs; "mps", which has no float64, is refused.
@@ -128,6 +143,11 @@ class SparseMLPRegressor(Scored, RegressorMixin, IntervalPredictor, SparseMLP):
     >>> model.score(problem.X, problem.y) > 0.99
     True
     """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SparseMLPRegressor:
         """Train a network.

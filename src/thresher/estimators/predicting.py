@@ -171,6 +171,6 @@ def refuse_one_class(classes: np.ndarray) -> None:
     """Refuse targets that leave nothing to tell apart."""
     if len(classes) < 2:
         raise DataError(
-            f"y holds one class only, {classes[0]!r}, but a classifier needs two classes to tell apart. Give "
-            "rows of both."
+            f"y holds one class only, {classes.tolist()[0]!r}, but a classifier needs two classes to tell "
+            "apart. Give rows of both."
         )

@@ -27,6 +27,8 @@ from thresher.linear.vector import SparseVector
 from thresher.memory import give_back
 from thresher.network import Layer, Network
 from thresher.network.layer import Weights
+from thresher.network.requirements import Requirements
+from thresher.objective.allowed import Allowed
 from thresher.objective.columns import standard_columns
 from thresher.objective.data import Data
 from thresher.objective.gated import GatedOperator
@@ -34,11 +36,12 @@ from thresher.objective.gates import DenseRandom, sparse_random
 from thresher.objective.layout import Layout
 from thresher.objective.linear import Linear
 from thresher.objective.loss import Loss, refuse_misshapen
-from thresher.objective.present import FOR_A_COLUMN, only, telling_columns, very_wide
+from thresher.objective.present import FOR_A_COLUMN, only_columns, telling_columns, very_wide
 from thresher.objective.ranks import Alone
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto import Auto, Tuning
+from thresher.solvers.auto.inputs import Limits, chosen_inputs
 from thresher.solvers.auto.wide import alternating, loss_of_constant
 from thresher.solvers.chain import ChainIHT
 from thresher.solvers.iht import IHT, paper_iht
@@ -80,6 +83,7 @@ class Settings:
     screen: float | None = None
     descends: bool = False
     tuning: Tuning = field(default_factory=Tuning)
+    required: Requirements = field(default_factory=Requirements)
 
     @property
     def paper(self) -> bool:
@@ -119,8 +123,8 @@ class Rows:
         return Rows(X, self.y[rows], weight, self.classes, self.ranks.holding(len(rows)))
 
     def only(self, columns: np.ndarray) -> Rows:
-        """Give some of the columns, ascending, of sparse rows."""
-        return replace(self, X=only(self.X, columns))
+        """Give some of the columns, ascending."""
+        return replace(self, X=only_columns(self.X, columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +137,7 @@ class Trained:
     size: int
     # The standard deviation of every input that a weight reads.
     spreads: np.ndarray | None = None
+    required: Requirements = field(default_factory=Requirements)
 
 
 def train(
@@ -173,7 +178,14 @@ def train(
         columns = _columns(rows, outputs, loss, settings, most, start)
         rows, held_out = rows.only(columns), None if held_out is None else held_out.only(columns)
         start = None if start is None else only_reading(start, columns)
+        settings = replace(settings, required=settings.required.among(columns))
         give_back()
+    if settings.required.chooses:
+        few = _required_columns(rows, outputs, loss, settings, solver, start)
+        rows, held_out = rows.only(few), None if held_out is None else held_out.only(few)
+        start = None if start is None else only_reading(start, few)
+        settings = replace(settings, required=settings.required.among(few))
+        columns = few if columns is None else columns[few]
     layout = layout_of(rows.X.shape[1], outputs, settings, solver)
     widths = layout.widths
     refuse_too_wide(widths[0], settings.memory_limit)
@@ -254,6 +266,26 @@ def _columns(
     return np.union1d(columns if len(columns) else [0], known).astype(np.int64)
 
 
+def _required_columns(
+    rows: Rows, outputs: int, loss: Loss, settings: Settings, solver: Solver, start: Network | None
+) -> np.ndarray:
+    """Choose the columns that a network may read: those of a start, and more if there is a search."""
+    inputs, required = rows.X.shape[1], settings.required
+    known = np.zeros(0, dtype=np.int64) if start is None else start.inputs_used()
+    if settings.descends and len(known):
+        return known
+    layout = layout_of(inputs, outputs, settings, solver)
+    refuse_too_wide(inputs, settings.memory_limit)
+    units = _units(rows, loss, settings, solver, room=True)
+    objective = _objective(rows, layout, loss, settings, units, torch.float64)
+    limits = Limits(
+        required.unit_of(inputs), required.unit_costs(inputs), required.max_inputs, required.max_cost
+    )
+    tuning = settings.tuning
+    found = chosen_inputs(objective, limits, known, settings.seed, tuning.inputs, tuning.judge)
+    return rows.ranks.objects(found)[0]
+
+
 def solver_of(settings: Settings, outputs: int) -> Solver:
     """Give the solver object behind a name; an IHT is completed with what an estimator needs."""
     batch = settings.batch_size if isinstance(settings.batch_size, int) else None
@@ -316,7 +348,12 @@ def _objective(
     if units.columns is not None and units.columns.centred:
         origins = from_host(units.columns.origin / units.columns.scale)
     alpha = (settings.alpha or 0.0) / data.amount
-    return Relu(data, layout, loss, alpha, origins, middle, memory_limit=settings.memory_limit)
+    directions = torch.zeros(layout.widths[0], dtype=torch.int8)
+    for column, sign in settings.required.monotone.items():
+        directions[column] = sign
+    allowed = Allowed.of(layout, directions, settings.required.max_fan_in)
+    limit = settings.memory_limit
+    return Relu(data, layout, loss, alpha, origins, middle, allowed=allowed, memory_limit=limit)
 
 
 def _data(rows: Rows, units: Units, dtype: torch.dtype, memory_limit: int) -> Data:

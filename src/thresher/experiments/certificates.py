@@ -252,5 +252,5 @@ CERTIFICATES = Experiment(
     _fingerprint,
     _measure,
     _summarise,
-    varies=("n", "problems"),
+    varies=("n", "problems", "outputs"),
 )

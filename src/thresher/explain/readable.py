@@ -157,7 +157,7 @@ def explain(
         raise ParameterError("y came without X: give the rows that these are the targets of.")
     deviance = None
     if rows is not None and y is not None:
-        count = X.shape[0] if hasattr(X, "shape") else len(X)
+        count = _count(X)
         given = np.asarray(y)
         if len(given) != count:
             raise ParameterError(
@@ -166,7 +166,7 @@ def explain(
         deviance = Deviance.of(network, given[kept_rows(count, MOST_ROWS)])
     parts = parts_of(network)
     if parts.deep is not None:
-        return _nested(network, parts, rows, deviance, digits, names)
+        return _nested(network, parts, rows, deviance, digits, names, 0 if X is None else _count(X))
     called = named_inputs(network, names)
     sums = _sums(network, parts, rows, called)
     written = _rounded(network, sums, rows, deviance, digits)
@@ -177,7 +177,7 @@ def explain(
     before = None if rows is None else parts.values(rows)
     after = None if rows is None else np.column_stack([each.values(rows) for each in written])
     notes = (*_notes(written, rows), *_reading(written))
-    found = _result(deviance, before, after)
+    found = _result(deviance, before, after, 0 if X is None else _count(X))
     return replace(
         found,
         formula=formula,
@@ -224,8 +224,14 @@ def _allowed(exact: np.ndarray, deviance: Deviance | None, parameters: int) -> f
     return WORTH * deviance.worth(exact, parameters)
 
 
-def _result(deviance: Deviance | None, before: np.ndarray | None, after: np.ndarray | None) -> Explanation:
-    """Say what the outputs as written are worth beside those of the network."""
+def _count(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _result(
+    deviance: Deviance | None, before: np.ndarray | None, after: np.ndarray | None, given: int
+) -> Explanation:
+    """Say what the outputs as written are worth beside those of the network, on some of the rows given."""
     empty = Explanation("", (), (), 0, 0 if before is None else len(before), None, None, None, ())
     if before is None or after is None:
         return empty
@@ -233,7 +239,8 @@ def _result(deviance: Deviance | None, before: np.ndarray | None, after: np.ndar
         moved = float(np.sqrt(((after - before) ** 2).mean()))
         return replace(empty, notes=(f"As written, outputs move by {moved:.2g} (root mean square).",))
     (measure, exact), (_, written) = deviance.score(before), deviance.score(after)
-    note = f"{measure} {exact:.4f} as fitted, {written:.4f} as written, on {len(before):,} rows."
+    rows = f"{len(before):,}" if len(before) == given else f"{len(before):,} of {given:,}"
+    note = f"{measure} {exact:.4f} as fitted, {written:.4f} as written, on {rows} rows."
     return replace(empty, measure=measure, exact=exact, written=written, notes=(note,))
 
 
@@ -244,6 +251,7 @@ def _nested(
     deviance: Deviance | None,
     digits: int | None,
     names: Sequence[str] | None,
+    given: int,
 ) -> Explanation:
     """Write several hidden layers, nested, all numbers with the same digits."""
     if rows is None:
@@ -257,7 +265,7 @@ def _nested(
         after = parts_of(_with_digits(network, chosen)).values(rows)
         if float((curvature * (after - exact) ** 2).sum()) <= limit:
             break
-    found = _result(deviance, exact, after)
+    found = _result(deviance, exact, after, given)
     note = "Several hidden layers: terms are nested, and have no order."
     return replace(found, formula=text(network, names, chosen), digits=chosen, notes=(note, *found.notes))
 

@@ -97,7 +97,11 @@ def sum_lines(name: str, terms: list[tuple[Signal, int]], constant: int) -> Iter
 
 
 def _parts(terms: list[tuple[Signal, int]], constant: int) -> list[Part]:
-    """Split a sum into what is added at once, narrow parts first; the first one takes the constant in."""
+    """Split a sum into what is added at once, narrow parts first.
+
+    Tables are moved up to where nothing in them is below zero, so that they need no sign in the adders; the
+    last one, which has the widest adder, makes up for it and takes the constant in.
+    """
     shifted: list[Part] = []
     pieces: list[list[tuple[str, int]]] = []
     for signal, weight in terms:
@@ -108,12 +112,18 @@ def _parts(terms: list[tuple[Signal, int]], constant: int) -> list[Part]:
         else:
             bits = signal.weighted_bits(weight)
             pieces += [bits[start : start + TABLE_BITS] for start in range(0, len(bits), TABLE_BITS)]
+    shifted.sort(key=lambda part: part.high - part.low)
     bins = _packed(pieces)
-    parts = sorted([_table(bits, 0) for bits in bins[1:]], key=lambda part: part.high - part.low)
-    parts += sorted(shifted, key=lambda part: part.high - part.low)
-    if bins or constant or not parts or parts[0].subtracted:
-        parts.insert(0, _table(bins[0] if bins else [], constant))
-    return parts
+    if not bins:
+        alone = constant or not shifted or shifted[0].subtracted
+        return [_table([], constant), *shifted] if alone else shifted
+    bins[1:] = sorted(bins[1:], key=lambda bits: sum(abs(value) for _, value in bits))
+    tables = []
+    for bits in bins[:-1]:
+        below = sum(min(value, 0) for _, value in bits)
+        tables.append(_table(bits, -below))
+        constant += below
+    return [*tables, _table(bins[-1], constant), *shifted]
 
 
 def _shifted(signal: Signal, sign: int, power: int) -> Part:

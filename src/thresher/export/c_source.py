@@ -1,4 +1,4 @@
-"""A network as one C99 file: constant tables, sparse loops, and no library but expf for links."""
+"""A network as C99 in floating point: tables in flash, sparse loops, and no library but expf for links."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from thresher._version import __version__
+from thresher.export.c_header import Header, flash
 from thresher.export.compact import CompactLayer, compact
-from thresher.export.naming import c_comment, c_string, checked_name, plain_labels
+from thresher.export.naming import c_comment, checked_name
 from thresher.network.formula import input_names
 from thresher.network.metadata import target_names
 from thresher.network.structure import Structure
@@ -35,11 +36,11 @@ PROBABILITIES = {
     int j;
     NAME_outputs(in, out);
     largest = out[0];
-    for (j = 1; j < NAME_classes; j++)
+    for (j = 1; j < NAME_OUTPUTS; j++)
         if (out[j] > largest) largest = out[j];
-    for (j = 0; j < NAME_classes; j++)
+    for (j = 0; j < NAME_OUTPUTS; j++)
         total += out[j] = expf(out[j] - largest);
-    for (j = 0; j < NAME_classes; j++)
+    for (j = 0; j < NAME_OUTPUTS; j++)
         out[j] /= total;""",
 }
 
@@ -53,95 +54,131 @@ CLASS = {
     NAME_outputs(in, score);
     return score[0] >= 0.5f;""",
     "softmax": """\
-    float score[NAME_classes];
+    float score[NAME_OUTPUTS];
     int best = 0, j;
     NAME_outputs(in, score);
-    for (j = 1; j < NAME_classes; j++)
+    for (j = 1; j < NAME_OUTPUTS; j++)
         if (score[j] > score[best]) best = j;
     return best;""",
 }
 
 
-def c_source(network: Structure, name: str) -> str:
-    """Write the C99 file of a network, in ASCII.
+def c_files(network: Structure, name: str, *, used_inputs: bool = False) -> dict[str, str]:
+    """Return the C99 source and header of a network by their names, in ASCII.
 
     Parameters
     ----------
     network : Network
     name : str
-        What every name in the file begins with.
+        What every name in the files begins with.
+    used_inputs : bool
+        Whether functions take the inputs in use alone rather than all columns.
     """
     name = checked_name(name)
-    used, layers, direct = compact(network, all_inputs=True, dtype=np.float32)
+    used, layers, direct = compact(network, all_inputs=not used_inputs, dtype=np.float32)
     tables = {str(number): layer for number, layer in enumerate(layers)}
     if direct is not None:
         tables[DIRECT] = direct
+    includes = f'#include "{name}.h"\n'
+    if network.link != "identity":
+        includes += "\n#include <math.h>\n"
     parts = [
-        _declarations(network),
+        "#ifndef NAME_sum\n#define NAME_sum float\n#endif\n",
+        flash(sorted(_readers(tables.values()))) if any(map(_holds, tables.values())) else "",
         *(_tables(number, layer) for number, layer in tables.items()),
         _outputs(network, layers, direct),
     ]
     if network.classes is not None:
         parts += [
-            f"void NAME_predict(const float *in, float *out) {{\n{PROBABILITIES[network.link]}\n}}\n",
-            f"int NAME_class(const float *in) {{\n{CLASS[network.link]}\n}}\n",
+            "void NAME_predict(const NAME_input *in, NAME_output *out)"
+            f" {{\n{PROBABILITIES[network.link]}\n}}\n",
+            f"int NAME_class(const NAME_input *in) {{\n{CLASS[network.link]}\n}}\n",
         ]
     code = "\n".join(part for part in parts if part).replace("NAME_", f"{name}_")
-    # Head and labels hold texts of the user's, in which NAME_ must stay what it is.
-    ends = [] if network.classes is None else [_labels(network, name)]
-    return "\n".join([_head(network, list(tables.values()), used, name), code, *ends])
+    # The header holds texts of the user's, in which NAME_ must stay what it is.
+    header = _header(network, list(tables.values()), used, name, used_inputs)
+    return {f"{name}.h": header, f"{name}.c": f"{includes}\n{code}"}
 
 
-def _head(network: Structure, tables: list[CompactLayer], used: np.ndarray, name: str) -> str:
+def c_source(network: Structure, name: str, *, used_inputs: bool = False) -> str:
+    """Write source and header as one C99 file."""
+    files = c_files(network, name, used_inputs=used_inputs)
+    return files[f"{name}.c"].replace(f'#include "{name}.h"\n', files[f"{name}.h"], 1)
+
+
+def _header(
+    network: Structure, tables: list[CompactLayer], used: np.ndarray, name: str, used_inputs: bool
+) -> str:
     shape = " -> ".join(map(str, (network.inputs, *network.hidden, network.outputs)))
-    names = target_names(network.details, network.targets)
-    if network.classes is None:
-        gives = f"out  {network.outputs} number{'s' * (network.outputs > 1)}, the prediction"
-    else:
-        gives = f"out  {network.classes.size} probabilities, in the order of the labels"
-    lines = [
-        f"A sparse ReLU network, {shape}, {network.nonzeros} nonzeros. Written by thresher {__version__}.",
-        "",
-        "void NAME_predict(const float *in, float *out);",
-        f"  in   {network.inputs} numbers, the columns in the order of training",
-        f"  {gives}",
-    ]
-    if network.classes is not None:
-        lines += ["int NAME_class(const float *in);", "  the most probable class, a place in NAME_labels"]
-    if network.link != "identity":
-        lines.append("Needs expf of the standard library (-lm on some systems).")
+    count = used.size if used_inputs else network.inputs
+    order = "in use, one after the other" if used_inputs else "in the order of training"
+    outputs = network.outputs if network.classes is None else network.classes.size
+    gives = "probabilities, in the order of NAME_LABELS" if network.classes is not None else "predictions"
     stack = sum(4 * neurons for neurons in network.live_neurons)
-    lines += [
+    about = [
+        f"A sparse ReLU network, {shape}, {network.nonzeros} nonzeros. Written by Thresher {__version__}.",
         f"Tables take {_bytes_of_tables(tables):,} bytes, and hidden neurons {stack:,} of stack.",
         "Define NAME_sum as double to add up in double precision.",
     ]
-    lines = [line.replace("NAME_", f"{name}_") for line in lines]
-    if names is not None:
-        lines += ["", "Predicts:", *(f"  {c_comment(target)}" for target in names)]
-    if network.features is not None:
-        called = input_names(network)
-        lines += ["", "Inputs in use:", *(f"  in[{i}]  {c_comment(called(i))}" for i in used.tolist())]
-    return "\n".join(["/*", *(f" * {line}".rstrip() for line in lines), " */"])
-
-
-def _declarations(network: Structure) -> str:
-    classes = network.classes
-    lines = ["#include <stdint.h>"]
     if network.link != "identity":
-        lines.append("#include <math.h>")
-    lines += ["", "#ifndef NAME_sum", "#define NAME_sum float", "#endif", ""]
-    if classes is None:
-        lines.append(f"enum {{ NAME_inputs = {network.inputs}, NAME_targets = {network.outputs} }};")
-    else:
-        lines.append(f"enum {{ NAME_inputs = {network.inputs}, NAME_classes = {classes.size} }};")
-        lines += ["extern const char *const NAME_labels[NAME_classes];", "int NAME_class(const float *in);"]
-    return "\n".join([*lines, "void NAME_predict(const float *in, float *out);", ""])
+        about.append("Needs expf of the standard library (-lm on some systems).")
+    about = [line.replace("NAME_", f"{name}_") for line in about]
+    targets = target_names(network.details, network.targets)
+    if targets is not None:
+        about += ["", "Predicts:", *(f"  {c_comment(target)}" for target in targets)]
+    if network.features is not None and used.size:
+        called, places = input_names(network), range(used.size) if used_inputs else used.tolist()
+        named = zip(places, used.tolist(), strict=True)
+        about += ["", "Inputs in use:", *(f"  in[{place}]  {c_comment(called(i))}" for place, i in named)]
+    functions = [
+        "",
+        f"/* in: {count} columns, {order}. out: {outputs} {gives}. */".replace("NAME_", f"{name}_"),
+        f"void {name}_predict(const {name}_input *in, {name}_output *out);",
+    ]
+    if network.classes is not None:
+        functions += [
+            "",
+            f"/* The most probable class, a place in {name}_LABELS. */",
+            f"int {name}_class(const {name}_input *in);",
+        ]
+    return str(
+        Header(
+            name=name,
+            about=about,
+            input_type="float",
+            output_type="float",
+            columns=network.inputs,
+            used=used,
+            used_inputs=used_inputs,
+            outputs=outputs,
+            features=network.features,
+            classes=network.classes,
+            lists=[],
+            functions=functions,
+        )
+    )
 
 
-def _labels(network: Structure, name: str) -> str:
-    assert network.classes is not None
-    labels = ",\n".join(f"    {c_string(str(label))}" for label in plain_labels(network.classes))
-    return f"const char *const {name}_labels[{name}_classes] = {{\n{labels}\n}};\n"
+def _holds(layer: CompactLayer) -> bool:
+    return bool(layer.nonzeros or layer.bias.any())
+
+
+def _readers(layers: Iterable[CompactLayer]) -> set[str]:
+    """Return the sizes of numbers that the tables of some layers hold."""
+    found = set()
+    for layer in layers:
+        if layer.nonzeros:
+            found |= {str(_bits(layer.start)), str(_bits(layer.index)), "8" if layer.signs_only else "F"}
+        if layer.bias.any():
+            found.add("F")
+            found |= {str(_bits(np.array([layer.neurons])))} if _few_biases(layer) else set()
+    return found
+
+
+def _few_biases(layer: CompactLayer) -> bool:
+    """Say whether biases with their places take less than one for each neuron."""
+    biases = int(np.count_nonzero(layer.bias))
+    return biases * 4 + (biases + 1) * _bits(np.array([layer.neurons])) // 8 < 4 * layer.neurons
 
 
 def _tables(number: str, layer: CompactLayer) -> str:
@@ -152,7 +189,12 @@ def _tables(number: str, layer: CompactLayer) -> str:
             tables.append(_table("int8_t", f"value{number}", map(str, layer.value.astype(int).tolist())))
         else:
             tables.append(_table("float", f"value{number}", map(_float, layer.value)))
-    if layer.bias.any():
+    if layer.bias.any() and _few_biases(layer):
+        # The last place is that of no neuron, so that the end need not be looked for.
+        places = np.append(np.flatnonzero(layer.bias), layer.neurons)
+        tables.append(_whole(f"biased{number}", places))
+        tables.append(_table("float", f"bias{number}", map(_float, layer.bias[places[:-1]])))
+    elif layer.bias.any():
         tables.append(_table("float", f"bias{number}", map(_float, layer.bias)))
     return "\n".join(tables)
 
@@ -172,7 +214,11 @@ def _bytes_of_tables(layers: list[CompactLayer]) -> int:
         if layer.nonzeros:
             total += sum(table.size * _bits(table) // 8 for table in (layer.start, layer.index))
             total += layer.nonzeros * (1 if layer.signs_only else 4)
-        total += 4 * layer.neurons * bool(layer.bias.any())
+        biases = int(np.count_nonzero(layer.bias))
+        if biases and _few_biases(layer):
+            total += 4 * biases + (biases + 1) * _bits(np.array([layer.neurons])) // 8
+        elif biases:
+            total += 4 * layer.neurons
     return total
 
 
@@ -181,7 +227,7 @@ def _table(kind: str, name: str, values: Iterable[str]) -> str:
     each = max(1, WIDTH // (2 + max(map(len, numbers))))
     lines = [", ".join(numbers[i : i + each]) for i in range(0, len(numbers), each)]
     body = ",\n".join(f"    {line}" for line in lines)
-    return f"static const {kind} NAME_{name}[{len(numbers)}] = {{\n{body}\n}};\n"
+    return f"static const {kind} NAME_{name}[{len(numbers)}] NAME_FLASH = {{\n{body}\n}};\n"
 
 
 def _float(value: np.float32) -> str:
@@ -199,11 +245,12 @@ def _outputs(network: Structure, layers: list[CompactLayer], direct: CompactLaye
     answer = "expf((float)sum)" if network.link == "log" else "(float)sum"
     loops = [_loop(i, layer) for i, layer in enumerate(layers[:-1]) if layer.neurons]
     loops.append(_loop(len(layers) - 1, layers[-1], direct, f"out[j] = {answer}"))
+    few = any(_few_biases(layer) and layer.bias.any() for layer in layers)
     return "\n".join(
         [
-            f"{head}(const float *in, float *out) {{",
+            f"{head}(const NAME_input *in, NAME_output *out) {{",
             *hidden,
-            f"    uint32_t j{', k' * sums};",
+            f"    uint32_t j{', k' * sums}{', b' * few};",
             *([] if reads else ["    (void)in;"]),
             *loops,
             "}",
@@ -216,18 +263,27 @@ def _loop(
     number: int, layer: CompactLayer, direct: CompactLayer | None = None, answer: str | None = None
 ) -> str:
     """Write the loop over the neurons of a layer; a hidden one has no answer of its own."""
-    first = f"NAME_bias{number}[j]" if layer.bias.any() else "0"
-    inner = _sum(str(number), "in" if number == 0 else f"h{number - 1}") if layer.nonzeros else ""
+    before, first, added = "", "0", ""
+    if layer.bias.any() and _few_biases(layer):
+        bits = _bits(np.array([layer.neurons]))
+        before = "    b = 0;\n"
+        added = f"""
+        if (NAME_READ{bits}(&NAME_biased{number}[b]) == j) sum = NAME_READF(&NAME_bias{number}[b++]);"""
+    elif layer.bias.any():
+        first = f"NAME_READF(&NAME_bias{number}[j])"
+    inner = _sum(layer, str(number), "in" if number == 0 else f"h{number - 1}") if layer.nonzeros else ""
     if direct is not None:
-        inner += _sum(DIRECT, "in")
+        inner += _sum(direct, DIRECT, "in")
     return f"""\
-    for (j = 0; j < {layer.neurons}; j++) {{
-        NAME_sum sum = {first};{inner}
+{before}    for (j = 0; j < {layer.neurons}; j++) {{
+        NAME_sum sum = {first};{added}{inner}
         {answer or f"h{number}[j] = sum > 0 ? (float)sum : 0"};
     }}"""
 
 
-def _sum(number: str, source: str) -> str:
+def _sum(layer: CompactLayer, number: str, source: str) -> str:
+    start, index = (f"NAME_READ{_bits(values)}" for values in (layer.start, layer.index))
+    value = "(int8_t)NAME_READ8" if layer.signs_only else "NAME_READF"
     return f"""
-        for (k = NAME_start{number}[j]; k < NAME_start{number}[j + 1]; k++)
-            sum += (NAME_sum)NAME_value{number}[k] * {source}[NAME_index{number}[k]];"""
+        for (k = {start}(&NAME_start{number}[j]); k < {start}(&NAME_start{number}[j + 1]); k++)
+            sum += (NAME_sum){value}(&NAME_value{number}[k]) * {source}[{index}(&NAME_index{number}[k])];"""

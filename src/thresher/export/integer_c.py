@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,12 @@ import numpy as np
 from thresher._version import __version__
 from thresher.errors import ParameterError
 from thresher.export.bit_tables import bit_tables
+from thresher.export.c_header import Header, flash, list_macro
 from thresher.export.c_packed import packed_loops
 from thresher.export.c_plain import plain_loops
 from thresher.export.c_types import constant, layer_type, listed, signed_type, unsigned_type
-from thresher.export.naming import c_string, checked_name, plain_labels
+from thresher.export.naming import checked_name
 from thresher.integer import IntegerNetwork
-from thresher.integer.network import names_in_use
 
 # Rows of a test program: they stand in its source.
 MOST_TEST_ROWS = 10_000
@@ -71,96 +70,54 @@ def output_type(network: IntegerNetwork) -> str:
 
 
 def _header(network: IntegerNetwork, name: str, used_inputs: bool) -> str:
-    count = network.used.size if used_inputs else network.columns
-    names = names_in_use(network) if used_inputs else network.features
     low, high = network.coding.range
-    lines = [
-        f"/* An integer network by Thresher {__version__}: {network.nonzeros:,} nonzeros.",
-        f" * Inputs are {network.coding.kind}, from {low} to {high}"
-        + (
-            ", and stand for themselves."
-            if network.coding.plain
-            else f"; {name}_SCALE and _OFFSET tell what for."
-        ),
-        " */",
-        f"#ifndef {name}_H",
-        f"#define {name}_H",
-        "",
-        "#include <stdint.h>",
-        "",
-        f"typedef {input_type(network)} {name}_input;",
-        f"typedef {output_type(network)} {name}_output;",
-        "",
-        f"#define {name}_INPUTS {count}",
-        f"#define {name}_COLUMNS {network.columns}",
-        f"#define {name}_OUTPUTS {network.outputs}",
-        "",
-        "/* The columns of the data that a prediction needs, as a list in braces. */",
-        _list_macro(f"{name}_USED", map(str, network.used.tolist())),
-    ]
-    if names is not None:
-        lines.append(_list_macro(f"{name}_NAMES", map(c_string, names)))
+    meaning = (
+        "and stand for themselves" if network.coding.plain else f"{name}_SCALE and _OFFSET tell what for"
+    )
+    lists = []
     if not network.coding.plain:
-        lines.append("/* For each of these columns: number = offset + scale * code. */")
+        lists.append("/* For each of the columns in use: number = offset + scale * code. */")
         for macro, values in (("SCALE", network.coding.scale), ("OFFSET", network.coding.offset)):
             spread = np.broadcast_to(values, network.used.shape).tolist()
-            lines.append(_list_macro(f"{name}_{macro}", map(repr, spread)))
+            lists.append(list_macro(f"{name}_{macro}", map(repr, spread)))
     if network.classes is None:
-        lines.append("/* What one step of each output is worth. */")
-        lines.append(_list_macro(f"{name}_STEP", map(repr, network.output_scale.tolist())))
-    else:
-        lines.append(f"#define {name}_CLASSES {network.classes.size}")
-        labels = (c_string(str(label)) for label in plain_labels(network.classes))
-        lines.append(_list_macro(f"{name}_LABELS", labels))
+        lists.append("/* What one step of each output is worth. */")
+        lists.append(list_macro(f"{name}_STEP", map(repr, network.output_scale.tolist())))
+    count = network.used.size if used_inputs else network.columns
     what = f"The {count} inputs in use, one after the other." if used_inputs else f"All {count} inputs."
-    lines += [
+    functions = [
         "",
         f"/* in: {what} out: {network.outputs} numbers. */",
         f"void {name}_run(const {name}_input *in, {name}_output *out);",
     ]
     if network.classes is not None:
-        lines += [
+        functions += [
             "",
             "/* The number of the class, from 0, for inputs or for outputs; of equal outputs the first. */",
             f"int {name}_class(const {name}_input *in);",
             f"int {name}_choose(const {name}_output *out);",
         ]
-    return "\n".join([*lines, "", f"#endif /* {name}_H */", ""])
+    about = [
+        f"An integer network by Thresher {__version__}: {network.nonzeros:,} nonzeros.",
+        f"Inputs are {network.coding.kind}, from {low} to {high}; {meaning}.",
+    ]
+    return str(
+        Header(
+            name=name,
+            about=about,
+            input_type=input_type(network),
+            output_type=output_type(network),
+            columns=network.columns,
+            used=network.used,
+            used_inputs=used_inputs,
+            outputs=network.outputs,
+            features=network.features,
+            classes=network.classes,
+            lists=lists,
+            functions=functions,
+        )
+    )
 
-
-def _list_macro(macro: str, values: Iterable[str]) -> str:
-    """Write a list as a macro, which takes no memory where it is not used."""
-    lines, line = [], ""
-    for value in values:
-        line = f"{line}, {value}" if line else value
-        if len(line) > 90:
-            lines.append(f"{line}, \\")
-            line = ""
-    body = "\n    ".join([*lines, line])
-    return f"#define {macro} {{ \\\n    {body.rstrip(', ')} }}"
-
-
-FLASH = """\
-/* Where tables stand and how they are read: in flash on AVR. Define NAME_FLASH and the readers for other
- * machines whose flash is no memory. */
-#ifndef NAME_FLASH
-#ifdef __AVR__
-#include <avr/pgmspace.h>
-#define NAME_FLASH PROGMEM
-#define NAME_READ8(place) pgm_read_byte(place)
-#define NAME_READ16(place) pgm_read_word(place)
-#define NAME_READ32(place) pgm_read_dword(place)
-#define NAME_READ64(place) \
-    ((uint64_t)pgm_read_dword((const uint32_t *)(place) + 1) << 32 | pgm_read_dword(place))
-#else
-#define NAME_FLASH
-#define NAME_READ8(place) (*(place))
-#define NAME_READ16(place) (*(place))
-#define NAME_READ32(place) (*(place))
-#define NAME_READ64(place) (*(place))
-#endif
-#endif
-"""
 
 ARGMAX = """
 int NAME_choose(const NAME_output *out) {
@@ -187,7 +144,7 @@ int NAME_class(const NAME_input *in) {
 def _source(network: IntegerNetwork, name: str, packed: bool, used_inputs: bool) -> str:
     loops = packed_loops if packed else plain_loops
     tables, body = loops(network, not used_inputs)
-    parts = [FLASH, tables, body]
+    parts = [flash(("8", "16", "32", "64")), tables, body]
     if network.classes is not None:
         compared = COMPARED.replace("THRESHOLD", constant(network.threshold))
         parts += [ARGMAX if network.outputs > 1 else compared, CLASS]

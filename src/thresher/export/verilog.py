@@ -36,7 +36,19 @@ WORDS = (
     "reg release repeat rnmos rpmos rtran rtranif0 rtranif1 scalared showcancelled signed small specify "
     "specparam strong0 strong1 supply0 supply1 table task time tran tranif0 tranif1 tri tri0 tri1 "
     "triand trior trireg unsigned use vectored wait wand weak0 weak1 while wire wor xnor xor clk "
-    "rst"
+    "rst "
+    # Those of SystemVerilog too, as which many tools read any file.
+    "alias always_comb always_ff always_latch assert assume before bind bins bit break byte chandle checker "
+    "class clocking const constraint context continue cover covergroup coverpoint cross dist do endchecker "
+    "endclass endclocking endgroup endinterface endpackage endprogram endproperty endsequence enum "
+    "eventually expect export extends extern final first_match foreach forkjoin global iff ignore_bins "
+    "illegal_bins implements implies import inside int interconnect interface intersect join_any join_none "
+    "let local logic longint matches modport nettype new nexttime null package packed priority program "
+    "property protected pure rand randc randcase randsequence ref reject_on restrict return s_always "
+    "s_eventually s_nexttime s_until s_until_with sequence shortint shortreal soft solve static string "
+    "strong struct super sync_accept_on sync_reject_on tagged this throughout timeprecision timeunit type "
+    "typedef union unique unique0 until until_with untyped var virtual void wait_order weak wildcard with "
+    "within"
 )
 RESERVED = frozenset(WORDS.split())
 
@@ -260,7 +272,6 @@ def test_bench(network: IntegerNetwork, name: str, codes: np.ndarray, *, pipelin
     fields = ["row", "wanted", "wanted_class"][: len(widths)]
     registers = "\n".join(f"    reg [{w - 1}:0] {field};" for w, field in zip(widths, fields, strict=True))
     return f"""\
-`timescale 1ns / 1ns
 module {name}_test;
     reg clk = 0;
 {registers}

@@ -11,9 +11,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from thresher.export.verilog import class_bits, latency, test_bench, verilog
+from thresher.export.verilog import test_bench, verilog
+from thresher.export.verilog_serial import serial
 from thresher.hardware.measured import Measured
-from thresher.hardware.synthesis import agreement, library_of, synthesised
+from thresher.hardware.synthesis import (
+    CELL_ROWS,
+    SOURCE_ROWS,
+    WRITTEN,
+    agreement,
+    library_of,
+    netlist_agreement,
+    synthesised,
+)
 from thresher.hardware.tools import need, run
 from thresher.integer import IntegerNetwork
 
@@ -23,11 +32,9 @@ COMMAND = "synth_ice40 -top {top}"
 # Chips with their packages and logic cells, the smaller first.
 CHIPS = {"up5k": ("sg48", 5_280), "hx8k": ("ct256", 7_680)}
 
-NETLIST_ROWS = 20
-
 
 def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False, chip: str | None = None) -> Measured:
-    """Place and route a network, and run rows through its Verilog, some of them through the cells as well.
+    """Place and route a network, and run all rows through its cells, and some through its Verilog.
 
     Parameters
     ----------
@@ -44,57 +51,33 @@ def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False, chip: st
     source = verilog(network, "net", pipeline=pipeline)
     with TemporaryDirectory() as place:
         folder = Path(place)
-        bench = test_bench(network, "net", codes, pipeline=pipeline)
-        agree = agreement(source + bench, "net_test", len(codes), folder)
-        alone = synthesised(source, "net", COMMAND.format(top="net"), folder, "write_verilog -noattr cells.v")
+        some = codes[:SOURCE_ROWS]
+        bench = test_bench(network, "net", some, pipeline=pipeline)
+        simulated = agreement(source + bench, "net_test", len(some), folder)
+        alone = synthesised(source, "net", COMMAND.format(top="net"), folder, *WRITTEN)
         library = library_of("ice40")
-        netlist = len(codes[:NETLIST_ROWS])
+        agree = netlist_agreement(network, codes, folder / "cells.json", "net")
+        some = codes[:CELL_ROWS]
+        checked = len(some)
         if library is not None:
             cells = (folder / "cells.v").read_text()
-            some = test_bench(network, "net", codes[:NETLIST_ROWS], pipeline=pipeline)
-            netlist = agreement(cells + some, "net_test", netlist, folder, library)
-        whole = source + serial(network, pipeline)
+            bench = test_bench(network, "net", some, pipeline=pipeline)
+            checked = agreement(cells + bench, "net_test", checked, folder, library)
+        whole = source + serial(network, "net", pipeline=pipeline)
         synthesised(whole, "net_serial", COMMAND.format(top="net_serial"), folder, "write_json design.json")
         routed = _placed(folder, chip)
     figures = {
         "luts": alone.get("SB_LUT4", 0),
         "carries": alone.get("SB_CARRY", 0),
         "registers": sum(count for name, count in alone.items() if name.startswith("SB_DFF")),
-        "cells_agree": netlist,
+        "source_agree": simulated,
+        "cells_agree": checked,
         "logic_cells_with_inputs": routed["cells"],
         "clock_MHz": routed["clock"],
     }
     limits = {"logic_cells_with_inputs": float(CHIPS[routed["chip"]][1])}
     how = f"yosys synth_ice40, nextpnr-ice40 --{routed['chip']}, iverilog"
     return Measured("ice40", len(codes), agree, figures, limits, how)
-
-
-def serial(network: IntegerNetwork, pipeline: bool) -> str:
-    """Write a module that takes one input at each clock and gives the answer of the last row's."""
-    bits, count = network.coding.bits, network.used.size
-    ports = [f".x{number}(row[{number * bits} +: {bits}])" for number in range(count)]
-    wide = network.ranges.layers[-1].bits
-    outputs = network.outputs
-    if network.classes is None:
-        ports += [f".y{number}(found[{number * wide} +: {wide}])" for number in range(outputs)]
-        width = outputs * wide
-    else:
-        width = class_bits(network)
-        ports.append(".class_number(found)")
-    ports = [".clk(clk)", *ports] if pipeline else ports
-    later = 1 + latency(network, pipeline)
-    return f"""
-// One input at each clock, x0 first; the answer to a row follows its last input by {later} clocks.
-module net_serial(input clk, input [{bits - 1}:0] in, output reg [{width - 1}:0] out);
-    reg [{count * bits - 1}:0] row;
-    wire [{width - 1}:0] found;
-    net network({", ".join(ports)});
-    always @(posedge clk) begin
-        row <= {{in, row}} >> {bits};
-        out <= found;
-    end
-endmodule
-"""
 
 
 def _placed(folder: Path, chip: str | None) -> dict[str, Any]:

@@ -6,7 +6,16 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
+
+from thresher.hardware.netlist import run_netlist
 from thresher.hardware.tools import ToolError, run
+from thresher.integer import IntegerNetwork
+from thresher.integer.ranges import WIDEST
+
+# Rows that Icarus Verilog runs through the source, and through the cells one by one: it takes a tenth of a
+# second for each.
+SOURCE_ROWS, CELL_ROWS = 200, 20
 
 # Yosys joins additions that follow each other into one large compressor, of two tables for each bit. Carry
 # chains take one, and the tables before them are free; so every addition becomes a chain before that.
@@ -29,6 +38,7 @@ module carry_chain(A, B, Y);
     ) alu(.A(A), .B(B), .CI(subtracts), .BI(subtracts), .Y(Y), .X(x), .CO(co));
 endmodule
 """
+WRITTEN = ("write_verilog -noattr cells.v", "write_json cells.json")
 PREPARED = "hierarchy -top {top}; proc; flatten; opt -full; wreduce; opt_clean; techmap -map adders.v"
 
 
@@ -79,6 +89,30 @@ def synthesised(source: str, top: str, command: str, folder: Path, *written: str
     steps = ["read_verilog module.v", PREPARED.format(top=top), command, "tee -o cells.txt stat", *written]
     run(["yosys", "-q", "-p", "; ".join(steps)], folder)
     return cells((folder / "cells.txt").read_text())
+
+
+def netlist_agreement(network: IntegerNetwork, codes: np.ndarray, path: Path, top: str) -> int:
+    """Count the rows on which a synthesised netlist gives every output, and the class, that Python does.
+
+    Parameters
+    ----------
+    network : IntegerNetwork
+    codes : ndarray of shape (n, inputs in use)
+    path : path
+        The netlist as JSON.
+    top : str
+        Its module.
+    """
+    found = run_netlist(path, top, {f"x{number}": column for number, column in enumerate(codes.T)})
+    outputs = network.run(codes)
+    # Outputs are compared bit by bit: as numbers of so many bits without a sign.
+    mask = np.int64(-1) if (bits := network.ranges.layers[-1].bits) == WIDEST else np.int64(2**bits - 1)
+    agree = np.ones(len(codes), dtype=bool)
+    for number, column in enumerate(outputs.T):
+        agree &= found[f"y{number}"] == column & mask
+    if network.classes is not None:
+        agree &= found["class_number"] == network.class_numbers(outputs)
+    return int(agree.sum())
 
 
 def cells(text: str) -> dict[str, int]:

@@ -8,19 +8,24 @@ from typing import Any
 
 from thresher.export.verilog import test_bench, verilog
 from thresher.hardware.measured import Measured
-from thresher.hardware.synthesis import agreement, library_of, synthesised
+from thresher.hardware.synthesis import (
+    CELL_ROWS,
+    SOURCE_ROWS,
+    WRITTEN,
+    agreement,
+    library_of,
+    netlist_agreement,
+    synthesised,
+)
 from thresher.hardware.tools import need
 from thresher.integer import IntegerNetwork
 
 TOOLS = ("yosys", "iverilog", "vvp")
 COMMAND = "synth_xilinx -flatten -nowidelut -nodsp -top net"
 
-# Rows that the synthesised module is run on as well: its cells are simulated one by one.
-NETLIST_ROWS = 20
-
 
 def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False) -> Measured:
-    """Synthesise a network, and run rows through its Verilog, some of them through the cells as well.
+    """Synthesise a network, and run all rows through its cells, and some through its Verilog.
 
     Parameters
     ----------
@@ -35,20 +40,24 @@ def measure(network: IntegerNetwork, X: Any, *, pipeline: bool = False) -> Measu
     source = verilog(network, "net", pipeline=pipeline)
     with TemporaryDirectory() as place:
         folder = Path(place)
-        bench = test_bench(network, "net", codes, pipeline=pipeline)
-        agree = agreement(source + bench, "net_test", len(codes), folder)
-        counted = synthesised(source, "net", COMMAND, folder, "write_verilog -noattr cells.v")
+        some = codes[:SOURCE_ROWS]
+        bench = test_bench(network, "net", some, pipeline=pipeline)
+        simulated = agreement(source + bench, "net_test", len(some), folder)
+        counted = synthesised(source, "net", COMMAND, folder, *WRITTEN)
         library = library_of("xilinx")
-        netlist = len(codes[:NETLIST_ROWS])
+        agree = netlist_agreement(network, codes, folder / "cells.json", "net")
+        some = codes[:CELL_ROWS]
+        checked = len(some)
         if library is not None:
             cells = (folder / "cells.v").read_text()
-            some = test_bench(network, "net", codes[:NETLIST_ROWS], pipeline=pipeline)
-            netlist = agreement(cells + some, "net_test", netlist, folder, library)
+            bench = test_bench(network, "net", some, pipeline=pipeline)
+            checked = agreement(cells + bench, "net_test", checked, folder, library)
     luts = {f"LUT{size}": counted.get(f"LUT{size}", 0) for size in range(1, 7)}
     figures = {
         "luts": sum(luts.values()),
         "registers": sum(count for name, count in counted.items() if name.startswith("FD")),
         "carry4": counted.get("CARRY4", 0),
-        "cells_agree": netlist,
+        "source_agree": simulated,
+        "cells_agree": checked,
     }
     return Measured("xilinx", len(codes), agree, {**figures, **luts}, {}, f"yosys {COMMAND}, iverilog")

@@ -348,7 +348,9 @@ class IntegerNetwork:
 
         return c_files(self, name, X, packed=packed, used_inputs=used_inputs)
 
-    def to_verilog(self, name: str = "network", X: Any = None, *, pipeline: bool = False) -> str:
+    def to_verilog(
+        self, name: str = "network", X: Any = None, *, pipeline: bool = False, serial: bool = False
+    ) -> str:
         """Return a Verilog-2001 module, and with rows X a test bench that checks itself on them.
 
         Parameters
@@ -359,13 +361,18 @@ class IntegerNetwork:
             Rows for the test bench.
         pipeline : bool
             Whether registers follow every layer.
+        serial : bool
+            Whether a second module, ``NAME_serial``, takes one input at each clock.
         """
         from thresher.export.verilog import test_bench, verilog
+        from thresher.export.verilog_serial import serial as serial_module
 
-        module = verilog(self, name, pipeline=pipeline)
-        return (
-            module if X is None else module + "\n" + test_bench(self, name, self.codes(X), pipeline=pipeline)
-        )
+        parts = [verilog(self, name, pipeline=pipeline)]
+        if serial:
+            parts.append(serial_module(self, name, pipeline=pipeline))
+        if X is not None:
+            parts.append("\n" + test_bench(self, name, self.codes(X), pipeline=pipeline))
+        return "".join(parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the network to a file, whole or not at all."""

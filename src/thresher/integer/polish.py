@@ -66,7 +66,7 @@ class _State:
     ) -> None:
         self._network, self._link, self._grid = network, link, grid
         self._scale = network.output_scale
-        self._wanted = _answers(outputs, link)
+        self._wanted = answers_of(outputs, link)
         self._last = network.layers[-1]
         self._up = 2.0**network.hidden_shift
         self.weights = self._last.weights.toarray().astype(np.float64)
@@ -92,12 +92,7 @@ class _State:
 
     def _loss(self, outputs: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
         """Return how far answers are from what they were, for each row."""
-        values, wanted = outputs * self._scale, self._wanted[rows]
-        if self._link == "softmax":
-            return np.asarray(-(wanted * log_softmax(values, axis=1)).sum(axis=1))
-        if self._link == "logistic":
-            return np.asarray((np.logaddexp(0.0, values) - wanted * values).sum(axis=1))
-        return np.square(values - wanted).sum(axis=1) / 2
+        return _losses(outputs * self._scale, self._wanted[rows], self._link)
 
     def promising(self) -> list[Step]:
         """Return steps by what a quadratic model says they gain, the best first."""
@@ -201,7 +196,23 @@ def _unit(bias: np.ndarray) -> float:
     return float(joined & -joined) if joined else 1.0
 
 
-def _answers(outputs: np.ndarray, link: str) -> np.ndarray:
+def loss_of(network: IntegerNetwork, codes: np.ndarray, outputs: np.ndarray, link: str) -> float:
+    """Return how far the answers of a network are from those of other outputs, on average."""
+    values = network.run(codes.astype(np.int64)) * network.output_scale
+    return float(_losses(values, answers_of(outputs, link), link).mean())
+
+
+def _losses(values: np.ndarray, wanted: np.ndarray, link: str) -> np.ndarray:
+    """Return how far outputs are from answers, for each row."""
+    if link == "softmax":
+        return np.asarray(-(wanted * log_softmax(values, axis=1)).sum(axis=1))
+    if link == "logistic":
+        return np.asarray((np.logaddexp(0.0, values) - wanted * values).sum(axis=1))
+    return np.asarray(np.square(values - wanted).sum(axis=1) / 2)
+
+
+def answers_of(outputs: np.ndarray, link: str) -> np.ndarray:
+    """Return probabilities of classes; outputs of a regression as they are, whatever their link."""
     if link == "softmax":
         return np.asarray(softmax(outputs, axis=1))
     return np.asarray(expit(outputs)) if link == "logistic" else outputs
@@ -210,6 +221,6 @@ def _answers(outputs: np.ndarray, link: str) -> np.ndarray:
 def _derivatives(outputs: np.ndarray, wanted: np.ndarray, link: str) -> tuple[np.ndarray, np.ndarray]:
     """Return slope and curvature of every row's loss in every output."""
     if link in ("softmax", "logistic"):
-        shares = _answers(outputs, link)
+        shares = answers_of(outputs, link)
         return shares - wanted, shares * (1 - shares)
     return outputs - wanted, np.ones_like(outputs)

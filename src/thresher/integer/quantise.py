@@ -21,16 +21,19 @@ from thresher.integer.calibration import Calibration, LayerTarget, Neuron
 from thresher.integer.coding import InputCoding, chosen_coding
 from thresher.integer.network import MOST_ACTIVATION, IntegerNetwork
 from thresher.integer.outputs import output_layer
-from thresher.integer.polish import polished
+from thresher.integer.polish import loss_of, polished
 from thresher.integer.prune import without_idle
 from thresher.integer.rounding import Grid, grid_named, rounded
+from thresher.integer.training import trained
 from thresher.integer.whole import WholeLayer
 from thresher.network.forward import checked, finite_chunks
 from thresher.network.layer import live, narrowed
 from thresher.network.structure import Structure
 
-# Calibration rows that are used, and numbers in them (128 MB): more tell little.
+# Calibration rows that are used, and numbers in them (128 MB): more tell little of ranges, but training
+# wants them.
 MOST_ROWS, MOST_NUMBERS = 20_000, 2**24
+MOST_ROWS_TRAINED, MOST_NUMBERS_TRAINED = 100_000, 2**25
 
 # Steps that are tried for a neuron, and for the neurons of a fused layer together.
 CANDIDATES = 16
@@ -39,6 +42,11 @@ CANDIDATES = 16
 MOST_SHIFT_DOWN = 30
 
 BIAS_BITS = (4, 32)
+MOST_PASSES = 10_000
+
+# Neurons of so few bits may do better when each fills its own than when outputs' weights fill theirs. They
+# are filled by this quantile of what a neuron is where it is on; the rest saturates.
+FEW_BITS, FILLED = 6, 0.98
 
 
 @dataclass(frozen=True)
@@ -74,44 +82,60 @@ def quantise(
     activation_bits: int = 16,
     inputs: str | InputCoding = "auto",
     bias_bits: int = 32,
+    passes: int = 0,
 ) -> IntegerNetwork:
     """Return a network of whole numbers that answers as another one does, as `Network.quantise` tells."""
-    settings = checked_settings(bits, weights, activation_bits, bias_bits)
-    values, used = _calibration_rows(network, X)
+    settings = checked_settings(bits, weights, activation_bits, bias_bits, passes)
+    values, used = _calibration_rows(network, X, trained=passes > 0)
     read, layers, direct = _live_parts(network)
     values = values[:, np.searchsorted(used, read)]
     coding = _coding(inputs, values, read, network.inputs, layers, direct)
     calibration = Calibration.of(values, coding, layers, direct, network.link, network.classes is not None)
+    outputs = calibration.targets[-1].sums
+    found = [
+        _assembled(network, _rounded_layers(calibration, settings, filled), read, coding, settings)
+        for filled in ((False, True) if activation_bits <= FEW_BITS else (False,))
+    ]
+    best = min(found, key=lambda one: loss_of(one, calibration.codes, outputs, network.link))
+    if passes:
+        best = trained(best, calibration, settings.grid, settings.bias_bits, passes)
+    best = polished(best, calibration.codes, outputs, network.link, settings.grid)
+    return without_idle(best)
+
+
+def _rounded_layers(calibration: Calibration, settings: Settings, filled: bool) -> list[WholeLayer]:
+    """Round layer after layer, each on what those before it give."""
+    coding, targets = calibration.coding, calibration.targets
     whole: list[WholeLayer] = []
-    activations, worth = calibration.codes, np.broadcast_to(coding.scale, read.shape)
+    activations, worth = calibration.codes, np.broadcast_to(coding.scale, calibration.codes.shape[1:])
     exact = coding.plain
-    for target in calibration.targets[:-1]:
-        last = calibration.targets[-1] if len(whole) == len(layers) - 2 else None
-        layer = hidden_layer(target, activations, worth, last, settings, exact)
+    for target in targets[:-1]:
+        last = targets[-1] if len(whole) == len(targets) - 2 else None
+        layer = hidden_layer(target, activations, worth, last, settings, exact, filled)
         activations, worth, exact = (
             layer.activations(activations, settings.largest_activation),
             layer.worth,
             False,
         )
         whole.append(layer)
-    whole.append(output_layer(calibration, activations, worth, settings))
-    found = _assembled(network, whole, read, coding, settings)
-    found = polished(found, calibration.codes, calibration.targets[-1].sums, network.link, settings.grid)
-    return without_idle(found)
+    return [*whole, output_layer(calibration, activations, worth, settings)]
 
 
-def checked_settings(bits: int, weights: str | None, activation_bits: int, bias_bits: int) -> Settings:
+def checked_settings(
+    bits: int, weights: str | None, activation_bits: int, bias_bits: int, passes: int
+) -> Settings:
     """Return settings, or say which of them cannot be."""
     for name, value, least, most in (
         ("activation_bits", activation_bits, 1, MOST_ACTIVATION),
         ("bias_bits", bias_bits, *BIAS_BITS),
+        ("passes", passes, 0, MOST_PASSES),
     ):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
             raise ParameterError(f"{name}={value!r}, but it is a whole number from {least} to {most}.")
     return Settings(grid_named(weights, bits), int(activation_bits), int(bias_bits))
 
 
-def _calibration_rows(network: Structure, X: Any) -> tuple[np.ndarray, np.ndarray]:
+def _calibration_rows(network: Structure, X: Any, *, trained: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return some rows, evenly spaced, of the inputs in use; and these inputs."""
     X = checked(X, network.inputs, network.features)
     rows = X.shape[0]
@@ -121,7 +145,8 @@ def _calibration_rows(network: Structure, X: Any) -> tuple[np.ndarray, np.ndarra
         )
     used = network.inputs_used()
     used = used if used.size else np.zeros(1, dtype=np.int64)
-    most = min(rows, MOST_ROWS, max(1, MOST_NUMBERS // max(used.size, *network.hidden, network.outputs)))
+    most_rows, numbers = (MOST_ROWS_TRAINED, MOST_NUMBERS_TRAINED) if trained else (MOST_ROWS, MOST_NUMBERS)
+    most = min(rows, most_rows, max(1, numbers // max(used.size, *network.hidden, network.outputs)))
     chosen = np.unique(np.linspace(0, rows - 1, most).astype(np.int64))
     X = X[: len(chosen)] if isinstance(X, OnDisk) else X[chosen]
     parts = [part for _, part in finite_chunks(X, 1000, used)]
@@ -199,6 +224,7 @@ def hidden_layer(
     last: LayerTarget | None,
     settings: Settings,
     exact: bool,
+    filled: bool = False,
 ) -> WholeLayer:
     """Round a hidden layer neuron by neuron.
 
@@ -213,24 +239,43 @@ def hidden_layer(
     settings : Settings
     exact : bool
         Whether what comes in stands for what came in before, so that nothing has to be refitted.
+    filled : bool
+        Whether every neuron is to fill its bits, rather than outputs' weights theirs.
     """
     neurons = [target.neuron(number, activations, worth, refit=not exact) for number in range(target.neurons)]
     reach = np.maximum(target.sums.max(axis=0, initial=0.0), 0.0)
     if last is not None and last.signs_only:
         return _fused_layer(neurons, reach, settings, len(worth))
     steps, columns = np.empty(len(neurons)), []
+    filling = _filling(neurons, target.sums, settings) if filled else None
     for number, neuron in enumerate(neurons):
         trial = settings.grid.step_candidates(neuron.largest, CANDIDATES)
+        if filling is not None:
+            trial = filling[0][number : number + 1]
         found = rounded(neuron.curvature, neuron.weights, *neuron.steps(trial, settings), settings.grid)
         best = int(found.cost.argmin())
         steps[number] = trial[best]
         columns.append(neuron.whole(found.values[best], trial[best], settings))
-    if last is None:
+    if filling is not None:
+        shift = filling[1]
+    elif last is None:
         needed = np.log2(np.maximum(reach / (steps * settings.largest_activation), 1.0))
         shift = np.ceil(needed).astype(np.int64)
     else:
         shift = _shifts_before_outputs(last, steps, reach, settings)
     return WholeLayer.of(columns, len(worth), shift, steps)
+
+
+def _filling(neurons: list[Neuron], sums: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """Return steps and shifts with which every neuron fills its bits, all but its largest values in reach."""
+    usual = np.array(
+        [np.quantile(own[own > 0], FILLED) if (own > 0).any() else 0.0 for own in sums.T], dtype=np.float64
+    )
+    wanted = usual / (settings.largest_activation + 0.5)
+    finest = np.array([neuron.largest for neuron in neurons]) / settings.grid.largest
+    shift = np.ceil(np.log2(np.maximum(wanted / finest, 1.0))).astype(np.int64)
+    shift = np.minimum(shift, MOST_SHIFT_DOWN)
+    return np.maximum(wanted / 2.0**shift, finest), shift
 
 
 def _shifts_before_outputs(

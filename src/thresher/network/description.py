@@ -12,8 +12,9 @@ from thresher.errors import DataError, ParameterError
 from thresher.explain.readable import explain
 from thresher.network.formula import input_names, printable
 from thresher.network.forward import checked, outputs
-from thresher.network.layer import Layer, columns_of, live, narrowed, pattern_of
+from thresher.network.layer import Layer, columns_of, live, narrowed
 from thresher.network.metadata import spread_of, target_names
+from thresher.network.requirements import described, directions
 from thresher.network.structure import Structure
 
 # Networks up to this size are written out whole in a description.
@@ -84,32 +85,6 @@ def _on_rows(network: Structure, X: Any) -> tuple[np.ndarray, np.ndarray]:
     return read[used], found
 
 
-def directions(network: Structure) -> dict[int, str]:
-    """Say of inputs that are read whether the one output can only rise with it (+), only fall (-), or either.
-
-    A ReLU never falls as its sum rises, so a path's direction is the product of its weights' signs.
-    """
-    columns, layers, direct = narrowed(network.layers, network.direct)
-    if network.outputs != 1:
-        return dict.fromkeys(columns.tolist(), "")
-    rising, falling = np.ones(1), np.zeros(1)
-    for layer, mask in zip(reversed(layers), reversed(live(layers)[:-1]), strict=True):
-        up, down = _signed(layer.weights)
-        rising, falling = (up @ rising + down @ falling) * mask, (up @ falling + down @ rising) * mask
-    if direct is not None:
-        up, down = _signed(direct)
-        rising, falling = rising + up.sum(axis=1), falling + down.sum(axis=1)
-    signs = ["+" * bool(up) + "-" * bool(down) for up, down in zip(rising, falling, strict=True)]
-    return dict(zip(columns.tolist(), signs, strict=True))
-
-
-def _signed(weights: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Mark the weights above zero, and those below."""
-    up, down = pattern_of(weights), pattern_of(weights)
-    up.data, down.data = (weights.data > 0).astype(float), (weights.data < 0).astype(float)
-    return up, down
-
-
 def summary(network: Structure, X: Any = None) -> dict[str, Any]:
     """Gather what a description says as plain values, fit for JSON."""
     columns, matters, measure = measured(network, X)
@@ -128,6 +103,7 @@ def summary(network: Structure, X: Any = None) -> dict[str, Any]:
         "layers": _layers(network),
         "direct": _direct(network),
         "inputs_used": len(order),
+        "requirements": described(network),
         "measure": MEASURES[measure],
         "inputs": [
             {
@@ -187,6 +163,8 @@ def describe(network: Structure, X: Any = None, formula: bool = True) -> str:
     if found["direct"] is not None:
         counts = [_counted(found["direct"][what], what[:-1]) for what in ("inputs", "weights")]
         lines.append(f"direct         linear part: {', '.join(counts)}")
+    if found["requirements"] is not None:
+        lines.append(f"required       {printable(found['requirements'])}")
     tail = f", by {found['measure']}:" if found["inputs"] else ""
     lines.append(f"inputs used    {found['inputs_used']:,} of {network.inputs:,}{tail}")
     lines += _input_lines(found["inputs"])

@@ -282,14 +282,27 @@ class Network(Structure):
 
         return python_source(self, name)
 
-    def to_c(self, name: str = "network") -> str:
-        """Return one C99 file with ``NAME_predict(const float *in, float *out)``, which needs no library.
-
-        Classifiers have ``NAME_class(const float *in)``, a row of ``NAME_labels``, as well.
-        """
+    def to_c(self, name: str = "network", *, used_inputs: bool = False) -> str:
+        """Return one C99 file with ``NAME_predict``, which needs no library; see :meth:`to_c_files`."""
         from thresher.export.c_source import c_source
 
-        return c_source(self, name)
+        return c_source(self, name, used_inputs=used_inputs)
+
+    def to_c_files(self, name: str = "network", *, used_inputs: bool = False) -> dict[str, str]:
+        """Return C99 source and header by name, with ``NAME_predict(const float *in, float *out)``.
+
+        Classifiers have ``NAME_class(const float *in)``, a place in ``NAME_LABELS``, as well.
+
+        Parameters
+        ----------
+        name : str
+            What every name in the files begins with.
+        used_inputs : bool
+            Whether functions take the inputs in use alone, ``NAME_USED``, rather than all columns.
+        """
+        from thresher.export.c_source import c_files
+
+        return c_files(self, name, used_inputs=used_inputs)
 
     def to_onnx(self, name: str = "network") -> Any:
         """Return the network as an ONNX ModelProto, which needs the package onnx.
@@ -326,6 +339,7 @@ class Network(Structure):
         activation_bits: int = 16,
         inputs: str | InputCoding = "auto",
         bias_bits: int = 32,
+        passes: int = 0,
     ) -> IntegerNetwork:
         """Return the network in whole numbers, for devices without floating point.
 
@@ -336,7 +350,8 @@ class Network(Structure):
         Parameters
         ----------
         X : array-like of shape (n, inputs)
-            Calibration rows, such as those of training: ranges are chosen on at most 20,000 of them.
+            Calibration rows, such as those of training: ranges are chosen on at most 20,000 of them, and
+            100,000 are trained on.
         bits : int
             Bits of a weight, 2 to 16.
         weights : {"int8", "int4", "pow2"}, optional
@@ -348,6 +363,9 @@ class Network(Structure):
             offset for each column. "auto" keeps whole numbers of 8 or 16 bits, and codes others in 16 bits.
         bias_bits : int
             Bits of a bias, 4 to 32; one that needs more is rounded to a multiple of a power of two.
+        passes : int
+            Passes over the calibration rows in which weights are trained on with rounding in the loop, so
+            that answers stay what they were: worth their time at four bits or fewer of weights or neurons.
 
         Returns
         -------
@@ -363,6 +381,7 @@ class Network(Structure):
             activation_bits=activation_bits,
             inputs=inputs,
             bias_bits=bias_bits,
+            passes=passes,
         )
 
     def plot(self) -> Figure:

@@ -137,7 +137,8 @@ def _parts(X: Any) -> Iterator[tuple[int, np.ndarray]]:
     """Read the rows as float64, a chunk at a time."""
     step = max(64, CHUNK_NUMBERS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
-        yield start, np.asarray(X[start : start + step], dtype=np.float64)
+        # The order of the numbers in memory is not to show in the last digit.
+        yield start, np.ascontiguousarray(X[start : start + step], dtype=np.float64)
 
 
 def _sparse_parts(X: Any) -> Iterator[tuple[int, scipy.sparse.csr_array]]:

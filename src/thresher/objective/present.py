@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from thresher.data.rows import OnDisk
 from thresher.device import from_host, to_host
 from thresher.linear.budget import largest
 
@@ -63,6 +64,13 @@ def telling_columns(
             kept = to_host(largest(from_host(scores), int(most)))
             columns, scores = columns[kept], scores[kept]
     return columns
+
+
+def only_columns(X: Any, columns: np.ndarray) -> Any:
+    """Give some columns, ascending, of rows of any kind: those on disk stay there."""
+    if scipy.sparse.issparse(X):
+        return only(X, columns)
+    return X.only(columns) if isinstance(X, OnDisk) else X[:, columns]
 
 
 def only(X: scipy.sparse.csr_array, columns: np.ndarray) -> scipy.sparse.csr_array:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from thresher.linear.budget import StreamingTop
 from thresher.linear.vector import SparseVector
+from thresher.objective.allowed import Allowed, forbidden
 from thresher.objective.block import Fed
 from thresher.objective.data import Batch, Data
 from thresher.objective.layout import Layout
@@ -72,6 +73,8 @@ class Relu:
         Whether neurons are ``|z|`` rather than ``relu(z)``.
     folding : bool tensor of shape (inputs,), optional
         With `absolute`, which inputs have values of both signs: others have no kink at zero. All by default.
+    allowed : Allowed, optional
+        Which weights may be held, besides how many; any by default.
     memory_limit : int
         Bytes that blocks of gradients may take.
     """
@@ -85,6 +88,7 @@ class Relu:
     biased: bool = False
     absolute: bool = False
     folding: Tensor | None = None
+    allowed: Allowed | None = None
     memory_limit: int = 64 * 2**20
 
     kind: ClassVar[str] = "relu"
@@ -122,6 +126,20 @@ class Relu:
     def run(self, point: Point) -> Running:
         """Make a network of a point."""
         return Running(self.layout, point, self.absolute)
+
+    def permitted(self, point: Point) -> Point:
+        """Let go of the weights that are not allowed."""
+        return point if self.allowed is None else self.allowed.permitted(self.layout, point)
+
+    def bounds(self, point: Point) -> tuple[Tensor, Tensor] | None:  # (held,), (held,)
+        """Give between which numbers the weights held may be; None where they may be any."""
+        return None if self.allowed is None else self.allowed.bounds(self.layout, point)
+
+    def signs(self, block: int, neuron: Tensor, feature: Tensor, fused: Tensor | None) -> Tensor | None:
+        """Say which signs weights at some places may have; None where they may have any."""
+        if self.allowed is None or not self.allowed.directed:
+            return None
+        return self.allowed.signs(self.layout, block, neuron, feature, fused)
 
     def penalised(self, indices: Tensor) -> Tensor:
         """Say which positions the penalty applies to."""
@@ -221,6 +239,10 @@ class Relu:
                 here = (neuron >= first) & (neuron < first + len(block))
                 place, found = places_among(columns, feature[here])
                 block[(neuron[here] - first)[found], place[found]] = 0
+                rows = torch.arange(first, first + len(block))[:, None]
+                signs = self.signs(number, rows, columns, point.signs)
+                if signs is not None:
+                    block[forbidden(signs, -block)] = 0
 
                 def positions(
                     at: Tensor, first: int = first, columns: Tensor = columns, number: int = number

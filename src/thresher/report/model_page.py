@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from thresher.explain.parts import kept_rows
 from thresher.explain.shapley import shares_read
 from thresher.network import Network
 from thresher.network.description import summary
+from thresher.network.formula import MOST_NONZEROS
 from thresher.report.effects import plot_effects
 from thresher.report.graph import output_names
 from thresher.report.model_graph import graph_data
@@ -137,10 +138,12 @@ def _gathered(network: Network, told: Told) -> dict[str, Any]:
         "about": about,
         "outputs": output_names(network),
         "hidden_layers": len(network.hidden),
+        "linear": network.direct is not None and network.direct.nnz > 0,
         "scores": None if X is None or y is None else scores_of(network, X, y),
         "scored": None if told.aside is None else len(told.aside[1]),
-        "intervals": intervals_of(network, X, y),
-        "words": _or_why(lambda: explain(network, told.X, told.y).plain()),
+        # Of rows that calibrated them, intervals hold what was asked for by construction.
+        "intervals": intervals_of(network, X, y) if told.aside is None else intervals_of(network),
+        "words": _or_why(lambda: _words(network, told)),
         "rules": _or_why(lambda: _rules(network, told.X)),
         "effects": _drawn_effects(drawn, network),
         "inputs": _inputs(network, told, drawn),
@@ -158,6 +161,15 @@ def _or_why(work: Callable[[], Any]) -> dict[str, Any]:
         return {"found": work(), "why": None}
     except ThresherError as error:
         return {"found": None, "why": str(error)}
+
+
+def _words(network: Network, told: Told) -> dict[str, Any]:
+    if network.nonzeros > MOST_NONZEROS:
+        raise ParameterError(
+            f"Not written out: {network.nonzeros:,} nonzeros are too many to read (at most "
+            f"{MOST_NONZEROS}). What each input does is drawn below."
+        )
+    return explain(network, told.X, told.y).plain()
 
 
 def _rules(network: Network, X: Any) -> list[dict[str, Any]]:
@@ -237,5 +249,13 @@ def _certificate(network: Network, told: Told) -> dict[str, Any]:
 
 def _details(network: Network) -> dict[str, str]:
     """Give what a model file says about itself, long parts left out."""
-    short = {name: json.dumps(value) for name, value in network.details.items() if name not in LONG}
+    short = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in network.details.items()
+        if name not in LONG
+    }
+    rows = network.details.get("rows")
+    if isinstance(rows, Mapping) and {"share", "seed", "digest"} <= rows.keys():
+        kept = f"a share of {rows['share']} set aside with seed {rows['seed']}" if rows["share"] else "all"
+        short["rows"] = f"{kept}; digest of those fitted {rows['digest']}"
     return {name: value if len(value) <= 300 else f"{value[:297]}..." for name, value in short.items()}

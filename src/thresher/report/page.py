@@ -56,7 +56,8 @@ def result_folders(folder: Path) -> list[Path]:
     if not folder.is_dir():
         found = "is a file, not a folder" if folder.exists() else "does not exist"
         raise DataFileError(
-            f"{folder} {found}. Give the folder that `thresher reproduce --out DIR` wrote to."
+            f"{folder} {found}. Give a model file, or the folder that `thresher reproduce --out DIR` "
+            "wrote to."
         )
     # A sweep that has been started and has not finished a cell yet has nothing to show.
     below = [place.parent for place in folder.glob(f"*/{FILE}") if place.stat().st_size > 0]

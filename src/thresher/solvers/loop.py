@@ -44,6 +44,8 @@ class Needs:
         those that tell most by themselves. All that the data has by default.
     options : frozenset of str
         Which options of an estimator it honours.
+    allowed : bool
+        Whether it keeps to what an objective allows (`Relu.allowed`): inputs of a neuron, signs of weights.
     """
 
     kind: str = "relu"
@@ -53,6 +55,7 @@ class Needs:
     centred: bool = False
     inputs: float = math.inf
     options: frozenset[str] = OPTIONS
+    allowed: bool = False
 
 
 Record = dict[str, Any]

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from thresher.errors import DataError, InterruptedFitWarning
 from thresher.estimators.inputs import part_of
+from thresher.estimators.requiring import numbered
 from thresher.network import Network
 
 # Rows of a half-sample that a fit needs at least, and of each class there.
@@ -89,6 +90,7 @@ def fitted(estimator: Any, X: Any, y: np.ndarray, rows: np.ndarray, seed: int) -
         "random_state": seed,
     }
     model.set_params(**{name: value for name, value in quiet.items() if name in model.get_params()})
+    model.set_params(**numbered(estimator))
     part, chosen = part_of(X, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -44,6 +44,14 @@ class Interval:
         return f"{self.kind} of {self.name}: {self.value:.4g}{unit} ({self.low:.4g} to {self.high:.4g})"
 
 
+def check_resampling(coverage: float, resamples: int) -> None:
+    """Refuse a coverage that is no share, and too few resamples for intervals."""
+    if not 0 < coverage < 1:
+        raise ParameterError(f"coverage={coverage}, but it is a share between 0 and 1, such as 0.9.")
+    if resamples < 20:
+        raise ParameterError(f"resamples={resamples}, but intervals need 20 or more: try 200.")
+
+
 def bootstrap_intervals(
     network: Network,
     X: Any,
@@ -77,10 +85,7 @@ def bootstrap_intervals(
     each : callable, optional
         Called with the number of resamples that are done.
     """
-    if not 0 < coverage < 1:
-        raise ParameterError(f"coverage={coverage}, but it is a share between 0 and 1, such as 0.9.")
-    if resamples < 20:
-        raise ParameterError(f"resamples={resamples}, but intervals need 20 or more: try 200.")
+    check_resampling(coverage, resamples)
     if len(network.hidden) > 1:
         raise ParameterError(
             f"intervals are for networks of one hidden layer, but this one has {len(network.hidden)}: its "

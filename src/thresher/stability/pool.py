@@ -154,7 +154,7 @@ def _candidates(
         if _structure(network) in seen:
             continue
         seen.add(_structure(network))
-        found.append(network if every else Refitter.of(network, X, y).refit())
+        found.append(network if every else Refitter.of(network, X, y, keeps=True).refit())
     return found
 
 
@@ -172,7 +172,10 @@ def _structure(network: Network) -> tuple[Any, ...]:
 
 def _left_out(network: Network, X: Any, y: np.ndarray, seed: int) -> np.ndarray:
     """Give the loss on each row of the structure refitted to the rows of other folds."""
-    refitter, fold = Refitter.of(network, X, y), np.random.default_rng(seed).permutation(len(y)) % FOLDS
+    refitter, fold = (
+        Refitter.of(network, X, y, keeps=True),
+        np.random.default_rng(seed).permutation(len(y)) % FOLDS,
+    )
     losses = np.empty(len(y))
     for number in range(FOLDS):
         out = fold == number

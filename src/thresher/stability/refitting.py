@@ -13,6 +13,8 @@ from thresher.device import from_host
 from thresher.errors import DataError
 from thresher.estimators.units import Units, among, from_network, only_reading, to_layers
 from thresher.network import Network
+from thresher.network.requirements import requirements_of
+from thresher.objective.allowed import Allowed
 from thresher.objective.columns import Columns, standard_columns
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
@@ -49,7 +51,7 @@ class Refitter:
     units: Units
 
     @classmethod
-    def of(cls, network: Network, X: Any, y: Any, loss: Loss | None = None) -> Refitter:
+    def of(cls, network: Network, X: Any, y: Any, loss: Loss | None = None, keeps: bool = False) -> Refitter:
         """Make ready to refit a network on weighted rows.
 
         Parameters
@@ -60,6 +62,8 @@ class Refitter:
             Targets, or labels among the network's classes.
         loss : Loss, optional
             What is minimised; by default what the network's link goes with.
+        keeps : bool
+            Whether refits keep to what was required of the network: where its output may not fall.
         """
         columns = network.inputs_used()
         columns = columns if len(columns) else np.zeros(1, dtype=np.int64)
@@ -74,7 +78,13 @@ class Refitter:
         layout = Layout(widths, True, fused=fused, direct=network.direct is not None)
         values = targets if targets.dtype.kind == "i" else (targets - units.middle) / units.spread
         data = Data(rows, from_host(np.array(values, order="C")), None, units.columns, torch.float64)
-        return cls(network, columns, narrow, Relu(data, layout, loss), units)
+        objective = Relu(data, layout, loss)
+        required = requirements_of(network) if keeps else None
+        if required is not None:
+            monotone = required.among(columns).monotone
+            directions = torch.tensor([monotone.get(place, 0) for place in range(len(columns))])
+            objective = replace(objective, allowed=Allowed.of(layout, directions, None))
+        return cls(network, columns, narrow, objective, units)
 
     @property
     def rows(self) -> int:

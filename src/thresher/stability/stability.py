@@ -23,7 +23,7 @@ from thresher.network.formula import input_names, printable
 from thresher.objective.loss import Huber
 from thresher.stability.bounds import unimodal_bound, worst_case_bound
 from thresher.stability.halves import check_halves, fit_halves
-from thresher.stability.intervals import LEAST_ROWS, Interval, bootstrap_intervals
+from thresher.stability.intervals import LEAST_ROWS, Interval, bootstrap_intervals, check_resampling
 from thresher.stability.kinks import Kink, kinks_of, recurrences
 
 # Rows that kinks are compared on, evenly spread ones where there are more.
@@ -212,6 +212,8 @@ def stability(
     if pairs < 1:
         raise ParameterError(f"pairs={pairs}, but one pair of half-samples or more is needed: try 25.")
     worst_case_bound(0.0, 1, threshold)
+    if resamples:
+        check_resampling(coverage, resamples)
     network: Network = estimator.network_
     X, y = plain_rows(X), np.asarray(y)
     if X.shape[1] != network.inputs or X.shape[0] != len(y):

@@ -17,6 +17,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.deep_cut import Cutting
 from thresher.solvers.auto.deep_merge import held, merged, written_out
+from thresher.solvers.auto.deep_sides import with_sides
 from thresher.solvers.auto.deep_sprout import sprouted
 from thresher.solvers.auto.deep_student import (
     random_student,
@@ -98,6 +99,28 @@ def test_paths_are_added_where_they_explain_most(outputs_of: int) -> None:
     feature = layout.pairs(grown.w.indices[first], 0)[1]
     assert {1} == set(feature.tolist()) - {0}
     assert grown.w.nonzeros == known.w.nonzeros + 2
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_neurons_on_the_wrong_side_are_turned_round(bias: bool) -> None:
+    layout = Layout((4, 3, 5, 1), bias, fused=True)
+    blocks = written_out(layout, dense_point(layout, seed=1))
+    right, signs = blocks[1], torch.tensor([1.0, -1.0, 1.0, 1.0, 1.0], dtype=torch.float64)
+    right[:] = 0
+    right[0, 0], right[0, 1], right[0, 2] = 1.0, -0.6, 0.8
+    right[1, 1], right[1, 2] = 0.7, -0.9
+    planted = held(layout, blocks, signs)
+    # relu(z) = z + relu(-z), and z is the difference of two neurons that are on for all rows.
+    right[3], right[4], right[0] = right[0].clamp(min=0), right[0].neg().clamp(min=0), -right[0]
+    signs[4] = -1.0
+    wrong = held(layout, blocks, signs)
+    objective = objective_of(layout)
+    assert wrong.w.nonzeros == planted.w.nonzeros + 3
+    torch.testing.assert_close(outputs(objective, wrong), outputs(objective, planted))
+    turned = with_sides(layout, wrong, 1e-9, TUNING.sides)
+    assert turned.w.nonzeros == planted.w.nonzeros
+    torch.testing.assert_close(outputs(objective, turned), outputs(objective, planted))
+    assert with_sides(layout, planted, 1e-9, TUNING.sides) is planted
 
 
 def test_layers_above_the_first_are_a_network_of_their_own() -> None:

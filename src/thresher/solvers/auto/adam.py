@@ -118,6 +118,7 @@ class Adam:
         """Hold other positions, ascending, with these values and moments."""
         self.indices, self.values, self.first, self.second = indices, values, first, second
         self.running = self.objective.run(self.point)
+        self.bounds = self.objective.bounds(self.point)
         self.weigh()
         mask = None if self.thresholded is None else self.thresholded(indices)
         self.mask = None if mask is None or bool(mask.all()) else mask.to(values.dtype)
@@ -160,6 +161,8 @@ class Adam:
         self.values.addcdiv_(self.first, size, value=-rate * second / first)
         if schedule.l1 and self.share <= schedule.l1_until:
             self._threshold(schedule.l1 * rate)
+        if self.bounds is not None:
+            self.values.clamp_(*self.bounds)
         if schedule.budget is not None and self.done % schedule.budget_every == 0:
             budget = schedule.budget(self.share)
             if self.values.numel() > budget:

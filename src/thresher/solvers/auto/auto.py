@@ -70,7 +70,7 @@ class Auto:
     @property
     def needs(self) -> Needs:
         """Any network; it may connect directly and knows centred coordinates."""
-        return Needs(direct=True, centred=True, inputs=self.tuning.subset.each)
+        return Needs(direct=True, centred=True, inputs=self.tuning.subset.each, allowed=True)
 
     def init(self, objective: Relu, budget: int, start: Start | None) -> Iterate:
         """Start with nothing; a given network is the first candidate."""
@@ -115,7 +115,8 @@ class Search:
         """Give candidates, the last of which is the answer."""
         known = None if start is None or start.w.nonzeros == 0 else self._known(start)
         if known is not None and not self.solver.incremental:
-            yield self._iterate(self.subset.lift(known), math.nan, "start", score=math.inf)
+            first = self.subset.lift(self._cut(known))
+            yield self._iterate(first, math.nan, "start", score=math.inf)
         fresh = known is None and not self.solver.incremental
         problem = self._problem()
         exact = recovery_of(problem) if fresh else None
@@ -146,7 +147,8 @@ class Search:
         batch = self.tuning.falling.batch(self.solver.batch_size, self.objective.data.rows)
         tuning = self.tuning
         settings = (self.solver.passes, batch, self.seed, tuning.recover, tuning.deep)
-        return Problem(self.objective, self.budget, *settings)
+        # What explains the targets may be allowed by chance: that is looked at once it is found.
+        return Problem(replace(self.objective, allowed=None), self.budget, *settings)
 
     def _recovered(
         self, way: Recovery, problem: Problem, rival: float = math.inf
@@ -159,13 +161,15 @@ class Search:
             if progress.fit is None:
                 yield self._iterate(self._empty, progress.value, "recovery", kept=False)
             elif not progress.found:
+                if self.objective.permitted(progress.fit.point) is not progress.fit.point:
+                    continue
                 self.close.append(self._nearly(way.size(problem), progress.fit))
                 yield self._candidate(self.close[-1])
             else:
                 exact = replace(self.objective.to(torch.float64), alpha=0.0)
                 fit = cleaned(exact, progress.fit, self.tuning.clean, self.tuning.newton)
                 fit = through_zero(exact, fit, self.tuning.clean, self.tuning.clean.accident)
-                if raw_nonzeros(exact, fit.point) <= self.budget:
+                if raw_nonzeros(exact, fit.point) <= self.budget and exact.permitted(fit.point) is fit.point:
                     answer = self._iterate(fit.point, fit.value, "recovery", score=-math.inf)
                     yield replace(answer, status=RECOVERED)
                     return True
@@ -186,12 +190,18 @@ class Search:
         return Point(SparseVector.zeros(self.objective.size, self.objective.data.dtype), None)
 
     def _known(self, start: Start) -> Point:
-        """Give the network to start from in the coordinates that are searched, within the budget."""
+        """Give the network to start from in the coordinates that are searched, within the budget.
+
+        That of a larger budget is given whole: which of its weights to do without is what is searched for.
+        """
         point = Point(start.w, start.signs)
         if self.subset.units[1] is not None:
             # The subset has as many neurons as a network needs.
             point = packed(self.objective.layout, point)
         point = self.subset.drop(point)
+        return point if self.solver.descends else self._cut(point)
+
+    def _cut(self, point: Point) -> Point:
         return within(self.subset.part, point, point.w.values.abs(), self.budget)
 
     def _small(self, known: Point | None) -> Small:
@@ -267,4 +277,7 @@ class Search:
     ) -> Iterate:
         passes = min(self.passes, self.solver.passes - 1e-9)
         told = {"way": way, **record} if score is None else {"way": way, "score": score, **record}
+        if kept and (allowed := self.objective.permitted(point)) is not point:
+            # A training that is shown on its way may read too many inputs by a neuron.
+            point, loss = allowed, self.objective.value(allowed)
         return Iterate(point.w, loss, passes, point.signs, kept, record=told, score=score)

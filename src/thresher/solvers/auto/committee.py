@@ -8,7 +8,7 @@ are blind to it, which makes every member's loss on those rows an honest score.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,14 +18,21 @@ from torch import Tensor
 
 from thresher.device import from_host, to_host
 from thresher.linear.vector import SparseVector
+from thresher.objective.allowed import Allowed
 from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Loss, expected
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.adam import AdamSchedule, train
+from thresher.solvers.auto.adam import Adam, AdamSchedule, train
 from thresher.solvers.auto.tuning import CommitteeTuning
-from thresher.solvers.auto.wide import alternating, best_constant, loss_of_constant, orientation, relevance
+from thresher.solvers.auto.wide import (
+    alternating,
+    best_constant,
+    loss_of_constant,
+    orientation,
+    relevance,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +114,14 @@ class Committee:
             memory_limit=objective.memory_limit,
         )
         point = _drawn(objective, together.layout, members, np.random.default_rng([seed, 7]), tuning)
+        if objective.allowed is not None:
+            # Neurons that a fused output adds up with a sign keep that of the weight they begin with.
+            neuron, size = _outer_weights(together.layout, point)
+            sides = torch.ones(widths[1], dtype=torch.int8)
+            sides[neuron[size < 0]] = -1
+            allowed = objective.allowed.beside(sides, widths[-1])
+            point = replace(allowed, fan_in=None).turned(together.layout, point)
+            together = replace(together, allowed=allowed)
         return cls(objective, together, point, fold, members)
 
     def trained(self, passes: float, seed: int, tuning: CommitteeTuning) -> Iterator[tuple[Committee, float]]:
@@ -137,10 +152,37 @@ class Committee:
             due = self.objective.loss.quadratic and number % tuning.every == 0
             return replace(self, point=point).noise() if due else math.nan
 
-        trained = train(self.together, self.point, schedule, batch, random, decay=decay, measure=measure)
+        trained = train(
+            self.together,
+            self.point,
+            schedule,
+            batch,
+            random,
+            decay=decay,
+            measure=measure,
+            exchange=self._narrowed(tuning) if self.together.allowed is not None else None,
+        )
         for point, noise, taken in trained:
             dispersion = dispersion if math.isnan(noise) else noise
             yield replace(self, point=point), taken
+
+    def _narrowed(self, tuning: CommitteeTuning) -> Callable[[Adam], None] | None:
+        """Say how neurons come down to the inputs that each may read: the smallest weights go first."""
+        allowed, layout = self.together.allowed, self.together.layout
+        most = None if allowed is None else allowed.fan_in
+        if most is None:
+            return None
+
+        def narrow(adam: Adam) -> None:
+            if adam.done % tuning.narrowed_every and adam.done < adam.steps:
+                return
+            falling = min(1.0, adam.share / tuning.narrowed)
+            count = max(most, round(tuning.fan * (most / tuning.fan) ** falling))
+            held = Allowed(count).within_fan_in(layout, adam.indices, adam.values.abs())
+            if not bool(held.all()):
+                adam.keep(held)
+
+        return narrow
 
     def outputs(self) -> Tensor:  # (rows, members, outputs)
         """Run all rows through all members."""
@@ -175,9 +217,14 @@ class Committee:
             return 1.0
         return min(1.0, self.score() / max(loss_of_constant(self.objective), 1e-300))
 
-    def teach(self, targets: Tensor, share: float) -> Tensor:
-        """Move targets by a share of the way to the mean of what the members predict."""
+    def teach(self, targets: Tensor, share: float, fold: int | None = None) -> Tensor:
+        """Move targets by a share of the way to the mean of what the members predict.
+
+        With a fold, those alone are asked that are blind to it.
+        """
         output = self.outputs()
+        if fold is not None:
+            output = output[:, fold :: self.members // 2].contiguous()
         each = expected(self.objective.loss, output.flatten(0, 1)).view(output.shape)
         if self.objective.loss.link == "identity":
             each = each.clamp(targets.min(), targets.max())
@@ -226,6 +273,14 @@ class Committee:
             values.append(found[2][2])
         indices, order = torch.cat(places).sort()
         return Point(SparseVector(indices, torch.cat(values)[order], there.size), signs)
+
+
+def _outer_weights(layout: Layout, point: Point) -> tuple[Tensor, Tensor]:
+    """Give the weights that read neurons: which neuron, and the weight."""
+    part = layout.split(point.w.indices)[1]
+    source = layout.pairs(point.w.indices[part], 1)[1]
+    inside = source < layout.inputs[1]
+    return source[inside], point.w.values[part][inside]
 
 
 def _drawn(

@@ -17,6 +17,7 @@ from thresher.linear.budget import largest
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.deep_merge import merged
+from thresher.solvers.auto.deep_sides import with_sides
 from thresher.solvers.auto.deep_sprout import sprouted
 from thresher.solvers.auto.deep_student import usefulness
 from thresher.solvers.auto.deep_tuning import DeepTuning
@@ -151,13 +152,22 @@ class Cutting:
         return refit(objective, fit, steps, self.tuning.newton)
 
     def _narrowed(self, enough: float, objective: Relu, fit: Fit) -> Fit:
+        fit, before = self._melted(enough, objective, fit), math.inf
+        while fit.nonzeros < before and not self._done(objective, fit):
+            fit = self._removed(enough, objective, fit)
+            before = fit.nonzeros
+            # Neurons on the wrong side hold weights that no removal can do without.
+            fit = self._turned(enough, objective, fit)
+        return fit if self.explains(fit) else self._fitted(objective, fit, self.tuning.steps_last)
+
+    def _done(self, objective: Relu, fit: Fit) -> bool:
+        return self.explains(fit) and self._fits(objective, fit)
+
+    def _removed(self, enough: float, objective: Relu, fit: Fit) -> Fit:
+        """Remove the weights that cost least, fewer at a time where that is too many."""
         tuning, share = self.tuning, self.tuning.removed
-        fit = self._melted(enough, objective, fit)
-        while share * fit.nonzeros >= 0.5:
-            exact = self.explains(fit)
-            if exact and self._fits(objective, fit):
-                return fit
-            if share < tuning.finest and not exact:
+        while share * fit.nonzeros >= 0.5 and not self._done(objective, fit):
+            if share < tuning.finest and not self.explains(fit):
                 break
             # What is not exact goes on below the budget: weights that mean nothing are in the way of others.
             trial = cut(objective, fit, fit.nonzeros - max(1, int(share * fit.nonzeros)), tuning.newton)
@@ -168,7 +178,19 @@ class Cutting:
                 fit = trial
             else:
                 share /= 2
-        return fit if self.explains(fit) else self._fitted(objective, fit, tuning.steps_last)
+        return fit
+
+    def _turned(self, enough: float, objective: Relu, fit: Fit) -> Fit:
+        """Choose sides anew, if that costs fewer weights and the rest can be refitted to them."""
+        tuning = self.tuning
+        for tolerance in tuning.tolerances:
+            allowed = tolerance * math.sqrt(2 * max(fit.value, self.least))
+            point = with_sides(objective.layout, fit.point, allowed, tuning.sides)
+            if point.w.nonzeros < fit.nonzeros:
+                trial = refit(objective, measured(objective, point), tuning.steps_between, tuning.newton)
+                if trial.value <= enough and trial.nonzeros < fit.nonzeros:
+                    return trial
+        return fit
 
     def _melted(self, enough: float, objective: Relu, fit: Fit) -> Fit:
         """Make one neuron of those that are nearly one, if the rest can be refitted to that."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.recovery_tuning import NewtonTuning, SidesTuning
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ class DeepTuning:
     # may have after neurons became one or weights went, in errors before.
     merged: tuple[float, ...] = (1e-9, 1e-6, 1e-4, 1e-2, 3e-2)
     slack: float = 1.5
+    # Tolerances at which sides are chosen, in root mean square residuals.
+    tolerances: tuple[float, ...] = (0.1, 1.0, 10.0)
+    sides: SidesTuning = field(default_factory=SidesTuning)
     # Repairs: how many; rounds of growing in each, since what one weight tells is seen once another is there;
     # weights that a round admits (a share of the budget, and at least), and new paths; the share of the error
     # that must be left for another repair to follow.

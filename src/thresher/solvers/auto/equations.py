@@ -21,6 +21,8 @@ from thresher.solvers.auto.recovery_tuning import NewtonTuning
 
 # Removals after which the inverse is brought up to date.
 DEFERRED = 64
+# Times that weights at a bound are fixed there and the others solved for.
+BOUND_ROUNDS = 8
 
 
 class Equations(Protocol):
@@ -36,6 +38,10 @@ class Equations(Protocol):
 
     def solved(self, damping: float) -> Tensor | None:  # (held,)
         """Give the step that a share of the diagonal damps, to be subtracted; None where there is none."""
+        ...
+
+    def bounded(self, step: Tensor, damping: float, values: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Give a step from some values that ends within bounds, in place of one that may not."""
         ...
 
     def cheapest(self, values: Tensor, free: Tensor, count: int) -> Tensor:  # (held,), (held,) -> (count,)
@@ -77,6 +83,25 @@ class Factored:
         triangle, definite = _factored(self.H, damping * self.diagonal + floor_of(self.diagonal))
         return torch.cholesky_solve(self.gradient[:, None], triangle)[:, 0] if definite else None
 
+    def bounded(self, step: Tensor, damping: float, values: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Let weights that would leave their bounds end there, and solve for the others with that known."""
+        at, low, high = values.double(), low.double(), high.double()
+        added = damping * self.diagonal + floor_of(self.diagonal)
+        ends = torch.zeros_like(low, dtype=torch.bool)
+        for _ in range(BOUND_ROUNDS):
+            left = at - step
+            leaving = ((left < low) | (left > high)) & ~ends
+            if not bool(leaving.any()):
+                break
+            ends |= leaving
+            step = torch.where(ends, at - left.clamp(low, high), step)
+            free = (~ends).nonzero().flatten()
+            pull = self.gradient[free] - self.H[free][:, ends] @ step[ends]
+            triangle, definite = _factored(self.H[free[:, None], free], added[free])
+            if free.numel() and definite:
+                step[free] = torch.cholesky_solve(pull[:, None], triangle)[:, 0]
+        return at - (at - step).clamp(low, high)
+
     def cheapest(self, values: Tensor, free: Tensor, count: int) -> Tensor:
         """Choose each the one whose removal costs least once the rest is refitted."""
         return removal(self.__dict__.pop("H"), values, free, count, self.tuning.ridge)
@@ -117,6 +142,10 @@ class Iterated:
             before, size = size, float(left @ moved)
             along = moved + (size / before) * along
         return step
+
+    def bounded(self, step: Tensor, damping: float, values: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """Let weights that would leave their bounds end there."""
+        return values - (values - step).clamp(low, high)
 
     def cheapest(self, values: Tensor, free: Tensor, count: int) -> Tensor:
         """Choose those whose squares times the curvature are least: what removal costs without a refit."""

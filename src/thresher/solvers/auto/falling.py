@@ -173,7 +173,12 @@ class Falling:
                 moments[here] = second[there].mean()
         place = torch.searchsorted(indices, old)
         values[place], first[place], moments[place] = adam.values[kept], adam.first[kept], second
-        adam.hold(indices, values, first, moments)
+        allowed = self.objective.allowed
+        if allowed is None:
+            adam.hold(indices, values, first, moments)
+            return
+        held = allowed.within_fan_in(layout, indices, values.abs())
+        adam.hold(*(part[held].contiguous() for part in (indices, values, first, moments)))
 
     def _largest(self, point: Point, count: int) -> Tensor:
         """Give the places whose gradient is largest, among those that are looked at this time."""

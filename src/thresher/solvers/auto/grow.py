@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from thresher.linear.vector import SparseVector
+from thresher.objective.allowed import forbidden
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Pass, Point, Running
@@ -118,6 +119,15 @@ class _View:
         gain = torch.where(size > 1e-12, gradient.square() / size.clamp(min=1e-12), 0.0).view(-1)
         held = self.point.w.indices[self.running.slices[block]] - layout.offsets[block]
         gain[held] = 0
+        allowed = self.objective.allowed
+        if allowed is not None:
+            rows, columns = torch.arange(neurons)[:, None], torch.arange(places)
+            signs = self.objective.signs(block, rows, columns, self.point.signs)
+            if signs is not None:
+                gain[forbidden(signs, -gradient).view(-1)] = 0
+            room = allowed.room(layout, block, self.point.w.indices)
+            if room is not None:
+                gain[(~room[:, None] & (columns < inputs)).view(-1)] = 0
         chosen = gain.float().topk(min(most, gain.numel())).indices
         gain = gain[chosen]
         return Weights(block, chosen // max(1, places), chosen % max(1, places)), gain
@@ -142,13 +152,17 @@ class _View:
         layout = self.objective.layout
         count = tuning.kinks if layout.bias and room >= (2 if layout.fused else 3) else 0
         found, gains = [], []
+        directions = None if self.objective.allowed is None else self.objective.allowed.inputs
         for output in range(self.slope.shape[1]):
             slope, bend = self.slope[:, output] * share, self.bend[:, output] * share
             steep = (X.T @ slope).abs() + ((X.square()).T @ slope).abs()
             for feature in torch.argsort(steep.float(), descending=True, stable=True)[
                 : tuning.features
             ].tolist():
-                at, side, gain = _of_column(X[:, feature], slope, bend, share, count)
+                at, side, gain, fall = _of_column(X[:, feature], slope, bend, share, count)
+                if directions is not None:
+                    # The output is to move with the input, or against it.
+                    gain = torch.where(directions[feature] * side * fall < 0, 0.0, gain)
                 found.append((torch.full_like(at, feature), side, at, torch.full_like(at, output)))
                 gains.append(gain)
         gain = torch.cat(gains)
@@ -197,10 +211,10 @@ class _View:
 
 def _of_column(
     x: Tensor, slope: Tensor, bend: Tensor, share: Tensor, count: int
-) -> tuple[Tensor, Tensor, Tensor]:  # kinks, sides, gains
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # kinks, sides, gains, signs of the output weight
     """Give the gain of a kink at zero and at quantiles of a column, on either side, by cumulative sums."""
     if count == 0 and not x.min() < 0 < x.max():
-        return x[:0], x[:0], x[:0]
+        return x[:0], x[:0], x[:0], x[:0]
     ordered, order = x.sort()
     shares = share[order].cumsum(0)
     # A little below, so that rounding does not decide where a level is met exactly.
@@ -218,7 +232,7 @@ def _of_column(
         gradient = (part[1] - cuts * part[0]) * side
         size = part[4] - 2 * cuts * part[3] + cuts.square() * part[2]
         gain = torch.where(size > 1e-10, gradient.square() / size.clamp(min=1e-10), 0.0)
-        out.append((cuts, torch.full_like(cuts, side), gain))
+        out.append((cuts, torch.full_like(cuts, side), gain, -gradient.sign()))
     return tuple(torch.cat(both) for both in zip(*out, strict=True))  # type: ignore[return-value]
 
 

@@ -105,6 +105,8 @@ def _fitted(objective: Relu, sums: Sums, penalty: float, model: Model, tuning: L
     before = now = model.numbers
     momentum, curvature, value = 1.0, model.curvature, math.inf
     data = objective.data
+    directions = None if objective.allowed is None else objective.allowed.inputs
+    rises, falls = (None, None) if directions is None else (directions > 0, directions < 0)
     read = data.columns**2 if _has_moments(objective) else data.rows * data.row_numbers
     for _ in range(tuning.most_steps(read)):
         at, slope = sums(now)
@@ -114,6 +116,9 @@ def _fitted(objective: Relu, sums: Sums, penalty: float, model: Model, tuning: L
             numbers = now.sub(slope, alpha=1 / curvature)
             weights = numbers[:-1]
             weights.copy_(torch.nn.functional.softshrink(weights, penalty / curvature))
+            if falls is not None:
+                weights[falls] = weights[falls].clamp(max=0.0)
+                weights[rises] = weights[rises].clamp(min=0.0)
             moved = numbers - now
             ahead, _ = sums(numbers)
             bound = float((moved * slope.add(moved, alpha=0.5 * curvature)).sum())

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from thresher.errors import DataError
 from thresher.memory import give_back
+from thresher.objective.allowed import without_zeros
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.solvers.auto.equations import equations, matrix_bytes
@@ -38,8 +39,8 @@ class Fit:
 
 
 def measured(objective: Relu, point: Point) -> Fit:
-    """Drop what is on no path, add the biases that raw units ask for, and measure."""
-    point = _without_constants(objective, point)
+    """Drop what is on no path or not allowed, add the biases that raw units ask for, and measure."""
+    point = _without_constants(objective, objective.permitted(point))
     indices = objective.closed(point.w.indices[objective.alive(point.w.indices)])
     point = point.at(indices)
     return Fit(point, objective.value(point))
@@ -70,6 +71,7 @@ def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bo
     if fit.nonzeros == 0:
         return fit
     running, value, damping = objective.run(fit.point), fit.value, tuning.damping
+    bounds = objective.bounds(fit.point)
     least = min(tuning.helps, tuning.helps_rows / objective.data.amount)
     large = matrix_bytes(fit.nonzeros, tuning) > tuning.given_back * objective.memory_limit
     for _ in range(steps):
@@ -77,18 +79,27 @@ def refit(objective: Relu, fit: Fit, steps: int, tuning: NewtonTuning, rough: bo
             break
         if large:
             give_back()
-        better, lower, damping = _step(objective, running, value, damping, tuning, rough)
+        better, lower, damping = _step(objective, running, value, damping, tuning, rough, bounds)
         if better is None:
             break
         helped = lower < (1 - least) * value
         running, value = better, lower
         if not helped:
             break
-    return Fit(running.point, value)
+    if bounds is None:
+        return Fit(running.point, value)
+    # What ended at a bound is free for other weights.
+    return measured(objective, without_zeros(running.point, bounds))
 
 
 def _step(
-    objective: Relu, running: Running, value: float, damping: float, tuning: NewtonTuning, rough: bool
+    objective: Relu,
+    running: Running,
+    value: float,
+    damping: float,
+    tuning: NewtonTuning,
+    rough: bool,
+    bounds: tuple[Tensor, Tensor] | None,
 ) -> tuple[Running | None, float, float]:
     """Find a damping with which the objective falls, little where that served last time."""
     newton = equations(objective, running, tuning, rough)
@@ -100,6 +111,8 @@ def _step(
     while damping <= tuning.most_damping:
         step = newton.solved(damping)
         if step is not None:
+            if bounds is not None:
+                step = newton.bounded(step, damping, running.values, *bounds)
             trial = running.at(running.values - step.to(running.values.dtype))
             lower = objective.value(trial)
             if lower < value:

@@ -1,9 +1,9 @@
 """Small problems, where Newton's equations are cheap: which ways are tried, and how the winner is finished.
 
 Where there are rows enough, a committee is trained and what it says is taught to a student within the budget.
-Linear models are compared with it on rows held out, and where it leaves little, networks that explain the
-targets entirely are looked for. Few rows, deep networks and networks that are known are searched on rows held
-out in turn.
+Linear models and a network that is grown are compared with it on rows held out, and where it leaves little,
+networks that explain the targets entirely are looked for. Few rows, deep networks and networks that are known
+are searched on rows held out in turn.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import torch
 from thresher.device import from_host
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
+from thresher.solvers.auto.capacity import borne
 from thresher.solvers.auto.clean import cleaned, some_rows
 from thresher.solvers.auto.committee import Committee
 from thresher.solvers.auto.falling import within
@@ -34,7 +35,18 @@ from thresher.solvers.auto.newton import Fit, measured, refit
 from thresher.solvers.auto.student import alpha_for, student, taught, trust
 from thresher.solvers.auto.subset import compact, compactly
 from thresher.solvers.auto.tuning import Tuning
-from thresher.solvers.auto.ways import constant, continued, grown, ladder, linear, penalties, pruned, under
+from thresher.solvers.auto.ways import (
+    constant,
+    continued,
+    grown,
+    ladder,
+    linear,
+    penalties,
+    pruned,
+    sprouted,
+    under,
+)
+from thresher.solvers.auto.wide import loss_of_constant
 
 Way = Callable[[Judge, int, tuple[float, ...], int, Tuning], Iterator[Candidate]]
 
@@ -131,7 +143,8 @@ class Small:
         least = mean_score(self.tried, chosen(self.tried, 0.0, tuning.linear.margin))
         assert self.committee is not None
         held = self._of_committee(len(every))
-        if held > tuning.linear.margin * least:
+        rival = yield from self._grown()
+        if held > tuning.linear.margin * least and rival == math.inf:
             return best
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
@@ -139,7 +152,7 @@ class Small:
             found = self.tried[before:]
             if min((one.score for one in found), default=math.inf) <= tuning.judge.exact:
                 return self._winner(found)
-        yield from self._taught(held)
+        yield from self._taught(held, rival)
         return self.tried[-1]
 
     def _winner(self, found: list[Candidate]) -> Candidate:
@@ -229,20 +242,40 @@ class Small:
             rows = from_host(self.fold < folds)
         return self.committee.score(rows)
 
-    def _taught(self, held: float) -> Iterator[Candidate]:
-        """Teach a student what the committee says."""
+    def _grown(self) -> Generator[Candidate, None, float]:
+        """Grow a small network, and give what it loses on rows held out if that is clearly the least."""
+        before, folds = len(self.tried), len(self.judges)
+        yield from self._offered([sprouted], self.judges)
+        small = self.tried[before:]
+        if not small or self.objective.loss.link == "log":
+            # Losses below zero have no shares.
+            return math.inf
+        simple = chosen(self.tried[:before], 0.0, self.tuning.linear.margin)
+        least = mean_score([one for one in self.tried[:before] if one.fold < folds], simple)
+        rival = mean_score(small, chosen(small, 0.0, 1.0))
+        clear = self.tuning.student.clear * loss_of_constant(self.rounded)
+        return rival if rival < min(least, self._of_committee(folds)) - clear else math.inf
+
+    def _taught(self, held: float, rival: float) -> Iterator[Candidate]:
+        """Teach a student what the committee says, and trust it the less the better another network does."""
         assert self.committee is not None
-        noise = self.committee.noise()
+        left = self.committee.noise()
+        noise, excess = self._apart(left, rival)
         alpha = self.alpha
         if alpha is None:
             alpha = alpha_for(self.objective.loss, noise, self.tuning.student)
         loss, amount = self.objective.loss, self.objective.data.amount
-        share = trust(loss, amount, self.budget, noise, self.tuning.student)
         # Where inputs are centred every neuron pays for a bias, so that origins make no difference.
-        biased = replace(self.rounded, biased=self.rounded.origins is not None)
-        part = under(taught(biased, self.committee, share), alpha)
-        one = torch.ones(1, dtype=torch.float64)
-        found = student(part, self.committee, self.budget, noise, share, self.tuning)
+        biased = under(replace(self.rounded, biased=self.rounded.origins is not None), alpha)
+        share, budget = trust(loss, amount, self.budget, noise, self.tuning.student, excess), self.budget
+        if self.fold is not None and noise > self.tuning.capacity.noise:
+            folds = len(self.judges)
+            budget = borne(biased, self.committee, folds, budget, share, self.tuning)
+            share = trust(loss, amount, budget, noise, self.tuning.student, excess)
+        part = taught(biased, self.committee, share)
+        score = min(held, rival) * torch.ones(1, dtype=torch.float64)
+        one = torch.ones_like(score)
+        found = student(part, self.committee, budget, noise, share, self.tuning)
         for number, (way, fit) in enumerate(found):
             self.passes += self.tuning.judge.pass_share
 
@@ -250,8 +283,14 @@ class Small:
                 return self._finished(objective, fit, share, alpha)
 
             place = (len(self.tried), "student", number)
-            self.tried.append(Candidate(way, fit, alpha, held * one, one, 1.0, place, finish=finish))
+            self.tried.append(Candidate(way, fit, alpha, score, one, 1.0, place, finish=finish))
             yield self.tried[-1]
+
+    def _apart(self, left: float, rival: float) -> tuple[float, float]:
+        """Tell noise from what the committee leaves in excess of it: another network leaves less."""
+        held = self._of_committee(len(self.judges))
+        noise = left * min(1.0, rival / max(held, 1e-300))
+        return noise, left - noise
 
     def _finished(self, objective: Relu, fit: Fit, share: float, alpha: float) -> Fit:
         assert self.committee is not None
@@ -280,7 +319,7 @@ class Small:
 
     def _no_worse(self, fit: Fit) -> Fit:
         """Give the network that was known where it fits all rows better than what was found."""
-        if self.known is None:
+        if self.known is None or self.descends:
             return fit
         bare = under(self.objective, 0.0)
         known = measured(bare, self.known.to(torch.float64))

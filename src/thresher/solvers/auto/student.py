@@ -41,19 +41,25 @@ def _flatness(loss: Loss, tuning: StudentTuning) -> float:
     return tuning.flat if loss.link in ("logistic", "softmax") else 1.0
 
 
-def trust(loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTuning) -> float:
+def trust(
+    loss: Loss, rows: float, budget: int, noise: float, tuning: StudentTuning, excess: float = 0.0
+) -> float:
     """Say how much of the way to what a committee says targets are moved.
 
-    The more noise there is, and the more weights for each row that could fit it, the nearer to the committee.
+    The more noise there is, and the more weights for each row that could fit it, the nearer to the committee;
+    the more the committee leaves in excess of noise, the further away.
     """
     harm = noise * min(1.0, budget / (tuning.crowded * rows))
-    return harm / (harm + _flatness(loss, tuning) * tuning.half)
+    return harm / (harm + _flatness(loss, tuning) * tuning.half + excess / tuning.crowded)
 
 
-def taught(objective: Relu, committee: Committee, share: float) -> Relu:
-    """Give the objective with targets between what came and what the committee says."""
+def taught(objective: Relu, committee: Committee, share: float, fold: int | None = None) -> Relu:
+    """Give the objective with targets between what came and what the committee says.
+
+    With a fold, only members that are blind to it are asked.
+    """
     data = objective.data
-    targets = committee.teach(data.targets, share)
+    targets = committee.teach(data.targets, share, fold)
     return replace(
         objective, data=Data(data.X, targets, data.weight, data.seen, data.dtype, data.memory_limit)
     )

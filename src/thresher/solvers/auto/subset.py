@@ -51,6 +51,8 @@ class Subset:
             width if chosen is None else chosen.numel() for width, chosen in zip(old, units, strict=True)
         ]
         part = replace(objective, layout=replace(objective.layout, widths=tuple(widths)))
+        if part.allowed is not None:
+            part = replace(part, allowed=part.allowed.among(units))
         if features is not None:
             origins = None if objective.origins is None else objective.origins[features]
             part = replace(part, data=objective.data.only(features), origins=origins)

@@ -85,6 +85,17 @@ def grown(
         yield from _down(judge, last, budget, tuning)
 
 
+def sprouted(
+    judge: Judge, budget: int, alphas: tuple[float, ...], seed: int, tuning: Tuning
+) -> Iterator[Candidate]:
+    """Grow a small network from nothing in rounds, to see what it can do in little time."""
+    for alpha in alphas[: tuning.grow.sprouted_alphas]:
+        part, most = under(judge.part, alpha), min(budget, tuning.grow.sprouted)
+        fit = measured(part, Point(SparseVector.zeros(part.size, torch.float64), alternating(part.layout)))
+        for number, larger in enumerate(growth(part, fit, most, tuning)):
+            yield judge.candidate("growing", larger, alpha, (alpha, "round", number))
+
+
 def growth(part: Relu, fit: Fit, budget: int, tuning: Tuning) -> Iterator[Fit]:
     """Grow a network to the budget in rounds, refitting after each."""
     growing, newton = tuning.grow, tuning.newton

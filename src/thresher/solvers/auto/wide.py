@@ -52,7 +52,15 @@ def _joined(objective: Relu, parts: list[tuple[Tensor, Tensor]]) -> Point:
     if signs is not None:
         signs = (signs * orientation(objective)).to(dtype)
     point = Point(SparseVector(indices, values, layout.size), signs)
-    return point.at(objective.closed(indices))
+    if objective.allowed is not None:
+        point = objective.allowed.turned(layout, point)
+    return point.at(objective.closed(point.w.indices))
+
+
+def fan_in_of(objective: Relu) -> int:
+    """Give the most inputs that a neuron may read."""
+    fan_in = None if objective.allowed is None else objective.allowed.fan_in
+    return objective.layout.widths[0] if fan_in is None else fan_in
 
 
 def _usable(objective: Relu) -> np.ndarray:
@@ -126,7 +134,7 @@ def _kinked(
     usable = to_host(torch.nonzero(scores > 0).flatten())
     if len(usable) == 0:
         return []
-    fan = min(len(usable), tuning.fan)
+    fan = min(len(usable), tuning.fan, fan_in_of(objective))
     each = fan + int(layout.bias) + (0 if layout.fused else outputs)
     neurons = int(min(hidden, max(2, count // each)))
     chance = np.sqrt(to_host(scores)[usable]) + tuning.chance * float(scores.sqrt().mean())
