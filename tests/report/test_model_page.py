@@ -186,7 +186,7 @@ def test_a_page_has_all_that_was_asked_for(pages: dict[str, Path]) -> None:
     assert "inputs are stable" in text
     assert "What is proved" in text
     large = pages["large"].read_text()
-    assert "too long to read" in large
+    assert "too many to read" in large
     assert "give X" in large
 
 
