@@ -136,6 +136,11 @@ def rank(
         pipe.send(fitted(solver, dtype, X, y))
 
 
+def loaded() -> None:
+    """Load what a worker loads at its first fit; a rank that torch started has done so by then."""
+    import thresher.dask  # noqa: F401
+
+
 def in_dask(folder: str, solver: str, dtype: str, rows: int, count: int) -> list[dict[str, Any]]:
     """Fit on a Dask cluster of workers with one thread each; the rows are with them before."""
     import dask.array
@@ -153,6 +158,7 @@ def in_dask(folder: str, solver: str, dtype: str, rows: int, count: int) -> list
             [dask.array.from_array(X, chunks=(size, -1)), dask.array.from_array(y, chunks=size)]
         )
         distributed.wait(collections)
+        client.run(loaded)
         before, began = client.run(time.process_time), time.perf_counter()
         model = SparseMLPRegressor(BUDGET, HIDDEN, client=client, **settings(solver, dtype)).fit(*collections)
         seconds, after = time.perf_counter() - began, client.run(time.process_time)

@@ -12,6 +12,7 @@ from thresher.device import from_host, to_host
 from thresher.network import Layer, Network
 from thresher.network.description import measured
 from thresher.network.layer import Weights, columns_of, narrowed
+from thresher.objective.pages import CHUNK_NUMBERS
 
 if TYPE_CHECKING:
     from thresher.estimators.train import Rows
@@ -25,15 +26,23 @@ def spreads_of(rows: Rows, layers: tuple[Layer, ...], direct: Weights | None) ->
     columns = narrowed(layers, direct)[0]
     count = len(rows.y)
     chosen = np.unique(np.linspace(0, max(0, count - 1), min(count, MOST_ROWS)).astype(int))
-    part = _written_out(rows.X, chosen, columns)
-    weight = np.ones(len(part)) if rows.weight is None else rows.weight[chosen]
-    first = from_host(weight @ part if len(part) else np.zeros(len(columns)))
-    amount, first = rows.ranks.sum(from_host(np.array([weight.sum()])), first)
+    weight = np.ones(len(chosen)) if rows.weight is None else rows.weight[chosen]
+    # Many columns of sparse rows would be large once they are written out; rows on disk are read as a whole.
+    step = len(columns) if isinstance(rows.X, OnDisk) else CHUNK_NUMBERS // max(1, len(chosen))
+    step = max(1, step)
+    blocks = [slice(start, start + step) for start in range(0, len(columns), step)]
+    first, second = np.zeros(len(columns)), np.zeros(len(columns))
+    for block in blocks:
+        first[block] = weight @ _written_out(rows.X, chosen, columns[block])
+    amount, summed = rows.ranks.sum(from_host(np.array([weight.sum()])), from_host(first))
     if not float(amount) > 0:
         return np.zeros(len(columns))
-    mean = to_host(first) / float(amount)
-    (second,) = rows.ranks.sum(from_host(weight @ np.square(part - mean)))
-    return np.sqrt(to_host(second) / float(amount))
+    mean = to_host(summed) / float(amount)
+    for block in blocks:
+        away = _written_out(rows.X, chosen, columns[block]) - mean[block]
+        second[block] = weight @ np.square(away, out=away)
+    (summed,) = rows.ranks.sum(from_host(second))
+    return np.sqrt(to_host(summed) / float(amount))
 
 
 def _written_out(X: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -43,7 +52,7 @@ def _written_out(X: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.concatenate(parts) if parts else np.zeros((0, len(columns)))
     if scipy.sparse.issparse(X):
         return columns_of(scipy.sparse.csr_array(X[rows]), columns).toarray().astype(np.float64)
-    return np.asarray(X[rows][:, columns], dtype=np.float64)
+    return np.asarray(X[np.ix_(rows, columns)], dtype=np.float64)
 
 
 def importances_of(network: Network, spreads: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

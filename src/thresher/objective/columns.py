@@ -64,13 +64,14 @@ def standard_columns(X: Any, weight: np.ndarray | None, centred: bool, ranks: Al
     ranks, (held, d) = ranks or Alone(), X.shape
     rows = ranks.rows(held)
     amount = rows if weight is None else _added(ranks, weight.sum())[0]
-    share = np.full(held, 1.0 / rows) if weight is None else weight / amount
+    # One number stands for all rows where they count the same.
+    share = np.broadcast_to(1.0 / rows, held) if weight is None else weight / amount
     origin = np.zeros(d)
     if is_sparse(X):
         # Sparse rows are not centred, and what is not written is zero.
         size, present = np.zeros(d), np.zeros(d)
         for start, part in _sparse_parts(X):
-            part_share = share[start : start + part.shape[0]]
+            part_share = np.ascontiguousarray(share[start : start + part.shape[0]])
             size += part_share @ part.power(2)
             present += part_share @ (part != 0)
         size, present = _added(ranks, size, present)
@@ -125,7 +126,7 @@ def _moments(X: Any, share: np.ndarray, ranks: Alone) -> tuple[np.ndarray, np.nd
     mean, square = np.zeros(len(first)), np.zeros(len(first))
     for start, part in _parts(X):
         away = part - first
-        part_share = share[start : start + len(part)]
+        part_share = np.ascontiguousarray(share[start : start + len(part)])
         mean += part_share @ away
         square += part_share @ np.square(away, out=away)
     mean, square = _added(ranks, mean, square)

@@ -36,17 +36,16 @@ class Search:
         features = feature_subset(problem, among)
         self.subset = Subset.of(objective, (features, None, None))
         self.form = absolute_objective(self.subset.part, None if folding is None else folding[features])
+        self.spread, self.peak = _sizes(objective)
         self.random = np.random.default_rng([problem.seed, 3])
         self.orders = np.random.default_rng([problem.seed, 2])
         order = np.random.default_rng([problem.seed, 1]).permutation(objective.data.rows)
         sampled = np.sort(order[: sampled_rows(problem)])
         self.polished = np.sort(order[: max(tuning.polished, int(tuning.polished_each * self.budget))])
+        # As long as all rows, they make room for the sample.
+        del order
+        give_back()
         self.sample = replace(self.form, data=self.form.data.take(sampled))
-        data = objective.data
-        targets, share = data.every(data.targets)[:, 0].double(), data.every(data.share).double()
-        mean = float(targets @ share)
-        self.spread = math.sqrt(float((targets - mean).square() @ share)) or abs(mean) or 1.0
-        self.peak = float(targets.abs().max()) or 1.0
         # Passes that count as one: more where there are few rows, less where few passes are allowed.
         self.unit = min(max(1.0, tuning.unit_rows / objective.data.rows), tuning.unit_share * problem.passes)
         self.rate = tuning.rate * self.spread / math.sqrt(problem.budget)
@@ -298,3 +297,12 @@ class Search:
         answer = self._polished((objective, point))
         yield answer
         return answer.found
+
+
+def _sizes(objective: Relu) -> tuple[float, float]:
+    """Give the root mean square of the targets about their mean, and their largest magnitude."""
+    data = objective.data
+    targets, share = data.every(data.targets)[:, 0].double(), data.every(data.share).double()
+    peak, mean = float(targets.abs().max()), float(targets @ share)
+    spread = math.sqrt(float(targets.sub(mean).square_() @ share))
+    return spread or abs(mean) or 1.0, peak or 1.0

@@ -96,8 +96,12 @@ def may_be_exact(problem: Problem) -> bool:
     if not fits or problem.budget > tuning.most:
         return False
     numbers = problem_size(problem)
+    if data.amount < tuning.rows_each * numbers:
+        return False
     # Targets of two values are labels, of which a sparse network is not the source.
-    return data.amount >= tuning.rows_each * numbers and data.every(data.targets).unique().numel() > 2
+    targets = data.every(data.targets)
+    least, most = targets.aminmax()
+    return bool(((targets != least) & (targets != most)).any())
 
 
 def problem_size(problem: Problem) -> int:
