@@ -14,7 +14,7 @@ from thresher import SparseMLPClassifier, SparseMLPRegressor
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.newton import measured, refit, shrink
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 from thresher.solvers.auto.tuning import WideTuning
 from thresher.solvers.auto.wide import random_start
 from thresher.solvers.loop import OPTIONS, Iterate, Needs, Start

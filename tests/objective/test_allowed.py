@@ -16,7 +16,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.equations import Factored
 from thresher.solvers.auto.newton import measured, refit
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 from thresher.solvers.auto.subset import Subset
 
 RISES = torch.tensor([1, 0, -1], dtype=torch.int8)

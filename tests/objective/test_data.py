@@ -14,7 +14,7 @@ from thresher.objective.columns import LOOKED_AT, standard_columns
 from thresher.objective.data import Data
 from thresher.objective.pages import CHUNK_NUMBERS
 from thresher.objective.ranks import Alone
-from thresher.solvers.auto.absolute import AbsoluteData
+from thresher.solvers.auto.recovery.absolute import AbsoluteData
 
 any_form = pytest.mark.parametrize("name", INPUTS)
 

@@ -21,7 +21,7 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Logistic, Loss, Poisson, SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.newton import Fit, refit
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 
 # Steps of one refit, which begins near its end, and the gain below which a step is the last: what another fit
 # would move is to be seen, so it must be small beside that.

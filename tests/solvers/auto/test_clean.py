@@ -15,7 +15,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 from thresher.solvers.auto.tuning import CleanTuning
 
 X = np.random.default_rng(0).uniform(-1, 1, (60, 3))

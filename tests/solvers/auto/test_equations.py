@@ -11,7 +11,7 @@ from dense import CASES, NetworkCase
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.equations import Factored, Iterated, equations
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 
 NEWTON = NewtonTuning()
 # No room for a matrix of any size.

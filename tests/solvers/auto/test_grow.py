@@ -17,7 +17,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.grow import grow
 from thresher.solvers.auto.newton import Fit, measured, refit
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 from thresher.solvers.auto.tuning import GrowTuning
 from thresher.solvers.auto.wide import alternating
 

@@ -17,7 +17,7 @@ from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.equations import removal, solve
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, shrink
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 
 NEWTON = NewtonTuning()
 relu_cases = pytest.mark.parametrize("case", [case for case in CASES if len(case.widths) > 2], ids=str)

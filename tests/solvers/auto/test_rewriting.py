@@ -17,7 +17,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import _merged, _turned, cleaned, raw_nonzeros, through_zero
 from thresher.solvers.auto.newton import Fit, measured, refit
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 from thresher.solvers.auto.tuning import CleanTuning
 
 CLEAN, NEWTON = CleanTuning(), NewtonTuning()

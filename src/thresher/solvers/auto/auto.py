@@ -22,8 +22,8 @@ from thresher.solvers.auto.falling import within
 from thresher.solvers.auto.judge import Candidate
 from thresher.solvers.auto.large import Large
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.problem import Problem
-from thresher.solvers.auto.recoveries import Recovery, recovery_of
+from thresher.solvers.auto.recovery.problem import Problem
+from thresher.solvers.auto.recovery.recoveries import Recovery, recovery_of
 from thresher.solvers.auto.size import Size
 from thresher.solvers.auto.small import Small, finished
 from thresher.solvers.auto.subset import Subset, packed, subset_of

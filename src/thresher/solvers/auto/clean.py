@@ -15,7 +15,7 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.equations import removal
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit
-from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning
+from thresher.solvers.auto.newton_tuning import CleanTuning, NewtonTuning
 from thresher.solvers.auto.subset import compactly
 
 # A sum that is this much smaller than what was added up is zero but for rounding.

@@ -17,7 +17,7 @@ from thresher.linear.budget import largest
 from thresher.objective.curvature import Curvature
 from thresher.objective.relu import Relu
 from thresher.objective.running import Running
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 
 # Removals after which the inverse is brought up to date.
 DEFERRED = 64

@@ -21,7 +21,7 @@ from thresher.objective.allowed import without_zeros
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point, Running
 from thresher.solvers.auto.equations import equations, matrix_bytes
-from thresher.solvers.auto.recovery_tuning import NewtonTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
 from thresher.solvers.journal import State, journal
 
 

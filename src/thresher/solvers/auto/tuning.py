@@ -11,8 +11,9 @@ import math
 from dataclasses import dataclass, field, fields
 
 from thresher.errors import ParameterError
-from thresher.solvers.auto.deep_tuning import DeepTuning
-from thresher.solvers.auto.recovery_tuning import CleanTuning, NewtonTuning, RecoverTuning
+from thresher.solvers.auto.newton_tuning import CleanTuning, NewtonTuning
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ import math
 from collections.abc import Generator
 
 from thresher.objective.running import Point
-from thresher.solvers.auto.deep_search import DeepSearch, room_of
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.problem import Problem, Progress
+from thresher.solvers.auto.recovery.deep_search import DeepSearch, room_of
+from thresher.solvers.auto.recovery.problem import Problem, Progress
 
 
 def may_be_deep(problem: Problem) -> bool:

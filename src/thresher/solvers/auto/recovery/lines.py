@@ -18,9 +18,9 @@ from torch import Tensor
 
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.equations import inverse_of, removal, solve
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 
 @dataclass(frozen=True, eq=False)

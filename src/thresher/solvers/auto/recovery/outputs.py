@@ -19,14 +19,14 @@ from torch import Tensor
 
 from thresher.objective.data import Data
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.equations import matrix_bytes
-from thresher.solvers.auto.joint import Joint
-from thresher.solvers.auto.lines import Lines, Stack
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.output_search import OutputSearch, Told
-from thresher.solvers.auto.problem import Problem, Progress, problem_size
-from thresher.solvers.auto.recover import searched
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm
+from thresher.solvers.auto.recovery.joint import Joint
+from thresher.solvers.auto.recovery.lines import Lines, Stack
+from thresher.solvers.auto.recovery.output_search import OutputSearch, Told
+from thresher.solvers.auto.recovery.problem import Problem, Progress, problem_size
+from thresher.solvers.auto.recovery.recover import searched
 
 
 def outputs_size(problem: Problem) -> int:

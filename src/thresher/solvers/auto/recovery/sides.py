@@ -19,8 +19,8 @@ from thresher.device import from_host, to_host
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.absolute import AbsoluteForm
-from thresher.solvers.auto.recovery_tuning import SidesTuning
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm
+from thresher.solvers.auto.recovery.tuning import SidesTuning
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from thresher.solvers.auto.recovery_tuning import NewtonTuning, SidesTuning
+from thresher.solvers.auto.newton_tuning import NewtonTuning
+from thresher.solvers.auto.recovery.tuning import SidesTuning
 
 
 @dataclass(frozen=True)

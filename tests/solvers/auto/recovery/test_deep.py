@@ -18,9 +18,9 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.deep import may_be_deep, recover_deep
-from thresher.solvers.auto.deep_tuning import DeepTuning
-from thresher.solvers.auto.problem import Problem, Progress
+from thresher.solvers.auto.recovery.deep import may_be_deep, recover_deep
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
+from thresher.solvers.auto.recovery.problem import Problem, Progress
 
 TUNING = DeepTuning()
 ROWS, INPUTS, HIDDEN, BUDGET = 3000, 6, (3, 3), 12

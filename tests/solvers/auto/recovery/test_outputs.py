@@ -19,10 +19,10 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.outputs import outputs_may_be_exact, recover_outputs, steady_inputs
-from thresher.solvers.auto.problem import Problem, Progress
-from thresher.solvers.auto.recoveries import recovery_of
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery.outputs import outputs_may_be_exact, recover_outputs, steady_inputs
+from thresher.solvers.auto.recovery.problem import Problem, Progress
+from thresher.solvers.auto.recovery.recoveries import recovery_of
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 INPUTS, HIDDEN, BUDGET, OUTPUTS = 8, 5, 24, 3
 

@@ -13,13 +13,13 @@ from torch import Tensor
 from thresher.linear.vector import SparseVector
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto import moves
-from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
-from thresher.solvers.auto.attempt import Search
-from thresher.solvers.auto.lines import on_all_inputs, on_inputs
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.problem import Problem, Progress
-from thresher.solvers.auto.sides import ReluForm
+from thresher.solvers.auto.recovery import moves
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm, absolute_objective
+from thresher.solvers.auto.recovery.attempt import Search
+from thresher.solvers.auto.recovery.lines import on_all_inputs, on_inputs
+from thresher.solvers.auto.recovery.problem import Problem, Progress
+from thresher.solvers.auto.recovery.sides import ReluForm
 
 
 @dataclass(frozen=True, eq=False)

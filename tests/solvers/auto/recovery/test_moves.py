@@ -14,9 +14,9 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective
-from thresher.solvers.auto.moves import _slopes, eliminate, grow, merge, refit, shrink
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm, absolute_objective
+from thresher.solvers.auto.recovery.moves import _slopes, eliminate, grow, merge, refit, shrink
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 TUNING = RecoverTuning()
 ROWS, INPUTS = 300, 5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from thresher.solvers.auto.straight import straight_neurons
+from thresher.solvers.auto.recovery.straight import straight_neurons
 
 OUTPUTS, INPUTS = 10, 120
 

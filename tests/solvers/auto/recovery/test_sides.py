@@ -11,9 +11,9 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteForm
-from thresher.solvers.auto.recovery_tuning import SidesTuning
-from thresher.solvers.auto.sides import ReluForm, choose_sides, to_relu
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm
+from thresher.solvers.auto.recovery.sides import ReluForm, choose_sides, to_relu
+from thresher.solvers.auto.recovery.tuning import SidesTuning
 
 SIDES = SidesTuning()
 X = torch.from_numpy(np.random.default_rng(0).standard_normal((40, 6)))

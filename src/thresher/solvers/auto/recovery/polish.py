@@ -10,11 +10,11 @@ import torch
 
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.absolute import AbsoluteForm
 from thresher.solvers.auto.equations import removal
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, shrink
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
-from thresher.solvers.auto.sides import ReluForm, to_relu
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm
+from thresher.solvers.auto.recovery.sides import ReluForm, to_relu
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 from thresher.solvers.auto.subset import Subset, compact
 
 

@@ -15,20 +15,20 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.deep_cut import Cutting
-from thresher.solvers.auto.deep_merge import held, merged, written_out
-from thresher.solvers.auto.deep_sides import with_sides
-from thresher.solvers.auto.deep_sprout import sprouted
-from thresher.solvers.auto.deep_student import (
+from thresher.solvers.auto.newton import Fit, measured
+from thresher.solvers.auto.recovery.deep_cut import Cutting
+from thresher.solvers.auto.recovery.deep_merge import held, merged, written_out
+from thresher.solvers.auto.recovery.deep_sides import with_sides
+from thresher.solvers.auto.recovery.deep_sprout import sprouted
+from thresher.solvers.auto.recovery.deep_student import (
     random_student,
     student_layout,
     telling_inputs,
     usefulness,
     widened,
 )
-from thresher.solvers.auto.deep_tuning import DeepTuning
-from thresher.solvers.auto.deep_upper import joined, upper_objective
-from thresher.solvers.auto.newton import Fit, measured
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
+from thresher.solvers.auto.recovery.deep_upper import joined, upper_objective
 
 TUNING = DeepTuning()
 

@@ -15,7 +15,7 @@ from thresher.objective.curvature import Curvature
 from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.deep_tuning import DeepTuning
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
 
 
 def student_layout(layout: Layout, inputs: int, budget: int, tuning: DeepTuning) -> Layout:

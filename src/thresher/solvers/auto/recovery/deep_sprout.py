@@ -13,7 +13,7 @@ from torch import Tensor
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.objective.running import Pass, Point
-from thresher.solvers.auto.deep_merge import held, written_out
+from thresher.solvers.auto.recovery.deep_merge import held, written_out
 
 
 def sprouted(objective: Relu, point: Point, count: int) -> Point:

@@ -17,13 +17,18 @@ from thresher.objective.layout import Layout
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.adam import AdamSchedule, train
-from thresher.solvers.auto.deep_cut import Cutting
-from thresher.solvers.auto.deep_student import random_student, student_layout, telling_inputs, widened
-from thresher.solvers.auto.deep_tuning import DeepTuning
-from thresher.solvers.auto.deep_upper import joined, upper_objective
 from thresher.solvers.auto.newton import Fit, measured, refit
-from thresher.solvers.auto.problem import Problem, Progress
-from thresher.solvers.auto.recover import recover
+from thresher.solvers.auto.recovery.deep_cut import Cutting
+from thresher.solvers.auto.recovery.deep_student import (
+    random_student,
+    student_layout,
+    telling_inputs,
+    widened,
+)
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
+from thresher.solvers.auto.recovery.deep_upper import joined, upper_objective
+from thresher.solvers.auto.recovery.problem import Problem, Progress
+from thresher.solvers.auto.recovery.recover import recover
 from thresher.solvers.auto.subset import Subset, compact
 from thresher.solvers.auto.wide import relevance
 

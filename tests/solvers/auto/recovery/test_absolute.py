@@ -15,7 +15,13 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteData, AbsoluteForm, absolute_objective, counted, foldable
+from thresher.solvers.auto.recovery.absolute import (
+    AbsoluteData,
+    AbsoluteForm,
+    absolute_objective,
+    counted,
+    foldable,
+)
 
 ROWS, INPUTS, NEURONS = 50, 4, 5
 ORIGINS = torch.tensor([0.0, 2.0, 0.0, -1.0], dtype=torch.float64)

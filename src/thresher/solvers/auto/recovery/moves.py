@@ -12,8 +12,8 @@ from thresher.linear.budget import largest
 from thresher.objective.data import Batch
 from thresher.objective.relu import Relu
 from thresher.solvers.auto import equations, newton
-from thresher.solvers.auto.absolute import AbsoluteForm, counted
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm, counted
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 
 def refit(

@@ -18,11 +18,11 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import without_idle
 from thresher.solvers.auto.equations import removal
-from thresher.solvers.auto.lines import Stack
 from thresher.solvers.auto.newton import Fit, brought_along, measured, refit, shrink
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
-from thresher.solvers.auto.sides import sides_of
-from thresher.solvers.auto.straight import straight_neurons
+from thresher.solvers.auto.recovery.lines import Stack
+from thresher.solvers.auto.recovery.sides import sides_of
+from thresher.solvers.auto.recovery.straight import straight_neurons
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 from thresher.solvers.auto.subset import Subset, compact
 
 

@@ -12,9 +12,9 @@ import torch
 
 from thresher.objective.layout import Layout
 from thresher.objective.running import Point
-from thresher.solvers.auto.deep_merge import held, written_out
-from thresher.solvers.auto.recovery_tuning import SidesTuning
-from thresher.solvers.auto.sides import sides_of
+from thresher.solvers.auto.recovery.deep_merge import held, written_out
+from thresher.solvers.auto.recovery.sides import sides_of
+from thresher.solvers.auto.recovery.tuning import SidesTuning
 
 
 def with_sides(layout: Layout, point: Point, tolerance: float, tuning: SidesTuning) -> Point:

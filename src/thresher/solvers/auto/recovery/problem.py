@@ -11,9 +11,9 @@ from torch import Tensor
 
 from thresher.linear.budget import largest
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.deep_tuning import DeepTuning
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 from thresher.solvers.auto.wide import relevance
 
 # Bytes that students may take under any memory limit, so that it does not change what is found in small data.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from thresher.solvers.auto.deep import deep_size, may_be_deep, recover_deep
-from thresher.solvers.auto.outputs import outputs_may_be_exact, outputs_size, recover_outputs
-from thresher.solvers.auto.problem import Problem, Progress, may_be_exact, problem_size
-from thresher.solvers.auto.recover import recover
+from thresher.solvers.auto.recovery.deep import deep_size, may_be_deep, recover_deep
+from thresher.solvers.auto.recovery.outputs import outputs_may_be_exact, outputs_size, recover_outputs
+from thresher.solvers.auto.recovery.problem import Problem, Progress, may_be_exact, problem_size
+from thresher.solvers.auto.recovery.recover import recover
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto import attempt
-from thresher.solvers.auto.problem import Problem, Progress, feature_subset, may_be_exact
-from thresher.solvers.auto.recover import recover
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery import attempt
+from thresher.solvers.auto.recovery.problem import Problem, Progress, feature_subset, may_be_exact
+from thresher.solvers.auto.recovery.recover import recover
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 TUNING = RecoverTuning()
 PASSES, HIDDEN, BUDGET = 300.0, 3, 8

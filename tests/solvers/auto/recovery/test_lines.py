@@ -12,10 +12,10 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.absolute import AbsoluteForm
-from thresher.solvers.auto.joint import Joint, written
-from thresher.solvers.auto.lines import Lines, Stack, on_all_inputs, on_inputs
-from thresher.solvers.auto.recovery_tuning import RecoverTuning
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm
+from thresher.solvers.auto.recovery.joint import Joint, written
+from thresher.solvers.auto.recovery.lines import Lines, Stack, on_all_inputs, on_inputs
+from thresher.solvers.auto.recovery.tuning import RecoverTuning
 
 ROWS, INPUTS, NEURONS, OUTPUTS = 800, 6, 4, 3
 TUNING = RecoverTuning()

@@ -16,12 +16,12 @@ import torch
 from thresher.linear.budget import largest
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto.deep_merge import merged
-from thresher.solvers.auto.deep_sides import with_sides
-from thresher.solvers.auto.deep_sprout import sprouted
-from thresher.solvers.auto.deep_student import usefulness
-from thresher.solvers.auto.deep_tuning import DeepTuning
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
+from thresher.solvers.auto.recovery.deep_merge import merged
+from thresher.solvers.auto.recovery.deep_sides import with_sides
+from thresher.solvers.auto.recovery.deep_sprout import sprouted
+from thresher.solvers.auto.recovery.deep_student import usefulness
+from thresher.solvers.auto.recovery.deep_tuning import DeepTuning
 from thresher.solvers.auto.subset import compact, compactly
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 
-from thresher.solvers.auto.attempt import Search
-from thresher.solvers.auto.problem import Problem, Progress
+from thresher.solvers.auto.recovery.attempt import Search
+from thresher.solvers.auto.recovery.problem import Problem, Progress
 
 
 def recover(problem: Problem, rival: float = math.inf) -> Generator[Progress, None, bool]:

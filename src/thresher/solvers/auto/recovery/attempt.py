@@ -15,13 +15,14 @@ from thresher.device import from_host
 from thresher.memory import give_back
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
-from thresher.solvers.auto import equations, moves
-from thresher.solvers.auto.absolute import AbsoluteForm, absolute_objective, counted
+from thresher.solvers.auto import equations
 from thresher.solvers.auto.adam import AdamSchedule, falling, train
 from thresher.solvers.auto.newton import Fit
-from thresher.solvers.auto.polish import Polish, polish_of
-from thresher.solvers.auto.problem import Problem, Progress, feature_subset, room_of, sampled_rows
-from thresher.solvers.auto.sides import ReluForm
+from thresher.solvers.auto.recovery import moves
+from thresher.solvers.auto.recovery.absolute import AbsoluteForm, absolute_objective, counted
+from thresher.solvers.auto.recovery.polish import Polish, polish_of
+from thresher.solvers.auto.recovery.problem import Problem, Progress, feature_subset, room_of, sampled_rows
+from thresher.solvers.auto.recovery.sides import ReluForm
 from thresher.solvers.auto.subset import Subset
 
 
