@@ -205,18 +205,21 @@ def _refuse_contradictions(required: Requirements, columns: _Columns) -> None:
     """Refuse what no network could meet, or what would mean nothing."""
     if required.max_cost is None:
         return
-    unit, costs = required.unit_of(columns.inputs), required.unit_costs(columns.inputs)
-    if costs.min() > required.max_cost:
-        cheapest = int(np.flatnonzero(unit == costs.argmin())[0])
+    costs = required.dearest()
+    among = columns.inputs - sum(len(group) - 1 for group in required.groups)
+    # Inputs that no cost is given for cost nothing.
+    cheapest = min(costs, key=lambda one: costs[one]) if len(costs) == among else None
+    if cheapest is not None and costs[cheapest] > required.max_cost:
         raise ParameterError(
             f"max_cost={required.max_cost:g}, but the cheapest input, {columns.called(cheapest)}, costs "
-            f"{costs.min():g}, so that no input could be used. Raise max_cost."
+            f"{costs[cheapest]:g}, so that no input could be used. Raise max_cost."
         )
     for column in required.monotone:
-        if costs[unit[column]] > required.max_cost:
+        cost = sum(costs.get(variable, 0.0) for variable in required.variables([column]))
+        if cost > required.max_cost:
             raise ParameterError(
                 f"monotone asks for {columns.called(column)}, but that column is left out, since it costs "
-                f"{costs[unit[column]]:g} and max_cost={required.max_cost:g}. Raise max_cost, or drop it."
+                f"{cost:g} and max_cost={required.max_cost:g}. Raise max_cost, or drop it."
             )
 
 

@@ -7,7 +7,7 @@ can be checked against it: nothing here knows how networks are made.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,23 @@ class Requirements:
         """Whether some inputs have to be chosen among all."""
         return self.max_inputs is not None or self.max_cost is not None
 
+    def variables(self, columns: Iterable[int]) -> set[int]:
+        """Give what counts as one input, each by its first column: a group, or a column alone."""
+        first = self._first
+        return {first.get(int(column), int(column)) for column in columns}
+
+    def dearest(self) -> dict[int, float]:
+        """Give what those inputs cost that cost anything, by their first columns."""
+        first, found = self._first, dict[int, float]()
+        for column, cost in self.costs.items():
+            variable = first.get(column, column)
+            found[variable] = max(cost, found.get(variable, 0.0))
+        return found
+
+    @property
+    def _first(self) -> dict[int, int]:
+        return {column: min(group) for group in self.groups for column in group}
+
     def unit_of(self, inputs: int) -> np.ndarray:  # (inputs,)
         """Number what counts as one input, in the order of first columns: a group, or a column alone."""
         first = np.arange(inputs)
@@ -76,8 +93,8 @@ class Requirements:
         """Give what each of them costs."""
         unit = self.unit_of(inputs)
         costs = np.zeros(unit.max(initial=-1) + 1)
-        for column, cost in self.costs.items():
-            costs[unit[column]] = max(costs[unit[column]], cost)
+        for variable, cost in self.dearest().items():
+            costs[unit[variable]] = cost
         return costs
 
     def among(self, columns: np.ndarray) -> Requirements:
@@ -163,7 +180,7 @@ class Counts:
 
 def counts(network: Structure, required: Requirements) -> Counts:
     """Count what a network has: from its weights alone, so for all rows there could be."""
-    used = np.unique(required.unit_of(network.inputs)[_read(network)])
+    used, dearest = required.variables(_read(network)), required.dearest()
     hidden = [np.diff(sparse.csc_array(layer.weights).indptr) for layer in network.layers[:-1]]
     ways = directions(network)
     wrong = [
@@ -176,7 +193,7 @@ def counts(network: Structure, required: Requirements) -> Counts:
     return Counts(
         len(used),
         max((int(each.max(initial=0)) for each in hidden), default=0),
-        math.fsum(required.unit_costs(network.inputs)[used]),
+        math.fsum(dearest.get(variable, 0.0) for variable in used),
         tuple(wrong),
     )
 
@@ -195,6 +212,8 @@ def violations(network: Structure, required: Requirements) -> list[str]:
     >>> violations(network, Requirements(monotone={1: 1}))
     ["the output may fall with 'size', but monotone asks that it never does."]
     """
+    if not required:
+        return []
     found, problems = counts(network, required), []
     if required.max_inputs is not None and found.inputs > required.max_inputs:
         problems.append(f"{found.inputs:,} inputs are used, but max_inputs={required.max_inputs}.")
