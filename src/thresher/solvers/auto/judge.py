@@ -174,7 +174,7 @@ def mean_score(candidates: list[Candidate], one: Candidate) -> float:
 
 def folds_of(objective: Relu, budget: int, seed: int, tuning: JudgeTuning) -> np.ndarray | None:  # (rows,)
     """Part the rows into folds, unless there are too few to be held out, or so many that the loss will do."""
-    few = tuning.fewest <= objective.data.amount < tuning.plenty * budget
+    few = tuning.least(objective.loss) <= objective.data.amount < tuning.plenty * budget
     return parted(objective, seed, tuning) if few else None
 
 

@@ -155,8 +155,8 @@ class Large:
     @property
     def _wide(self) -> bool:
         """Whether there are more inputs than rows, so that the penalty decides more than the support does."""
-        data = self.subset.part.data
-        return self.tuning.judge.fewest <= data.rows < data.columns
+        part = self.subset.part
+        return self.tuning.judge.least(part.loss) <= part.data.rows < part.data.columns
 
     def _penalty(self) -> Generator[Progress, None, float]:
         """Choose the penalty by short trainings on some rows, scored on others; the strongest comes first."""
