@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.datasets import make_friedman1
+from sklearn.linear_model import LassoCV
 
 from thresher import SparseMLPRegressor
 from thresher.solvers.auto import Tuning
@@ -22,6 +24,24 @@ def test_a_larger_budget_does_no_worse_on_few_noisy_rows() -> None:
     assert large > small[0] - 0.01
     assert fewer < 0.5 * more
     assert large > unasked + 0.02
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_many_nonzeros_do_no_harm_where_a_third_of_what_rows_tell_is_noise(seed: int) -> None:
+    X, y = make_friedman1(2800, noise=0.0, random_state=seed)
+    noisy = y[:800] + 0.7 * y.std() * np.random.default_rng(seed).standard_normal(800)
+    model = SparseMLPRegressor(100, 50, random_state=0).fit(X[:800], noisy)
+    assert model.score(X[800:], y[800:]) > 0.94
+
+
+@pytest.mark.parametrize("budget", [30, 100])
+def test_counts_that_bend_are_not_left_to_a_linear_model(budget: int) -> None:
+    X, y = make_friedman1(2800, noise=0.0, random_state=0)
+    mean = np.exp((y - 14) / 6)
+    counts = np.random.default_rng(1).poisson(mean[:800]).astype(float)
+    model = SparseMLPRegressor(budget, 50, random_state=0).fit(X[:800], counts)
+    linear = LassoCV().fit(X[:800], counts)
+    assert model.score(X[800:], mean[800:]) > linear.score(X[800:], mean[800:]) + 0.1
 
 
 def test_a_committee_that_misses_the_law_is_not_trusted() -> None:

@@ -92,7 +92,9 @@ def test_a_student_keeps_to_the_budget_and_learns(committee: Committee, budget: 
 
 def test_weights_that_fit_noise_go_and_others_stay(committee: Committee) -> None:
     noisy = under(committee.objective, 0.1)
-    fit = list(student(noisy, committee, 40, 0.0, 0.0, TUNING))[-1][1]
+    # The first that it finds spends all of the budget.
+    fit = next(student(noisy, committee, 40, 0.0, 0.0, TUNING))[1]
+    assert fit.nonzeros >= 39
     fitted = smaller(noisy, fit, TUNING)
     # Targets that the network itself gives have no noise: every weight is needed.
     running = noisy.run(fit.point)

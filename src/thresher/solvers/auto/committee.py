@@ -130,7 +130,8 @@ class Committee:
         dispersion = 1.0
 
         def decay(indices: Tensor) -> Tensor:
-            return ~layout.is_bias(indices) * (tuning.alpha * dispersion / data.amount)
+            penalty = tuning.penalty(self.objective.loss, dispersion)
+            return ~layout.is_bias(indices) * (penalty / data.amount)
 
         batch = tuning.batch(data.rows)
         enough = tuning.passes(data.rows) * (1.0 if self.members > 2 else tuning.alone)
@@ -191,8 +192,8 @@ class Committee:
         every = torch.cat([running.forward(part.X).output for part in chunks])
         return every.double().view(len(every), self.members, -1)
 
-    def score(self, rows: Tensor | None = None) -> float:
-        """Estimate what the mean of all members would lose on some rows, or on all, if none had seen them.
+    def losses(self) -> Tensor:  # (rows,)
+        """Estimate what the mean of all members would lose on each row if none had seen it.
 
         One blind member loses its bias and all of its variance, the mean of two half of that; with as many as
         there are, their share of it is left, at least that of members that lose nothing but variance.
@@ -201,14 +202,17 @@ class Committee:
         every, row, fold = self.outputs(), torch.arange(data.rows), self.fold.clamp(min=0)
         pair = every[row, fold], every[row, fold + half]
 
-        def value(output: Tensor) -> float:
-            losses, share = self.objective.loss.value(output, data.targets), data.share.double()
-            if rows is not None:
-                losses, share = losses[rows], share[rows]
-            return float(losses @ share / share.sum())
+        def value(output: Tensor) -> Tensor:
+            return self.objective.loss.value(output, data.targets).double()
 
         alone, together = 0.5 * (value(pair[0]) + value(pair[1])), value(0.5 * (pair[0] + pair[1]))
-        return max(alone / self.members, alone - 2 * (alone - together) * (1 - 1 / self.members))
+        estimate, share = alone - 2 * (alone - together) * (1 - 1 / self.members), data.share.double()
+        least = alone / self.members
+        return estimate if float(share @ estimate) >= float(share @ least) else least
+
+    def score(self) -> float:
+        """Estimate what the mean of all members would lose on rows that none has seen."""
+        return float(self.objective.data.share.double() @ self.losses())
 
     def noise(self) -> float:
         """Give what members leave on rows they are blind to, as a share of what the best constant leaves."""

@@ -140,12 +140,14 @@ class Small:
         yield from self._trained()
         yield from self._offered(simple, every)
         best = self._winner(self.tried)
-        least = mean_score(self.tried, chosen(self.tried, 0.0, tuning.linear.margin))
-        assert self.committee is not None
-        held = self._of_committee(len(every))
-        rival = yield from self._grown()
-        if held > tuning.linear.margin * least and rival == math.inf:
+        line = chosen(self.tried, 0.0, tuning.linear.margin)
+        asked = self._asked(every)
+        bent = yield from self._grown()
+        errors = tuning.judge.errors, tuning.judge.errors_network
+        # The best of many networks on few rows is often the best by chance.
+        if not self._better(asked, line, errors[0]) and not self._better(bent, line, errors[1]):
             return best
+        held, rival = mean_score(asked, asked[0]), self._rival(bent, line)
         if self.objective.loss.quadratic and held <= tuning.judge.explainable:
             before = len(self.tried)
             yield from self._offered(ways, self.judges[:1])
@@ -234,27 +236,44 @@ class Small:
             replace(judge, start=trained.member(number)) for number, judge in enumerate(self.judges)
         ]
 
-    def _of_committee(self, folds: int) -> float:
-        """Give the committee's mean loss on the rows of the first folds."""
+    def _asked(self, judges: list[Judge]) -> list[Candidate]:
+        """Score the committee on the rows of some judges, as if it had not seen them."""
         assert self.committee is not None
-        rows = torch.ones(self.objective.data.rows, dtype=torch.bool)
-        if self.fold is not None:
-            rows = from_host(self.fold < folds)
-        return self.committee.score(rows)
+        losses, data, found = self.committee.losses(), self.objective.data, list[Candidate]()
+        for judge in judges:
+            rows = torch.ones(data.rows, dtype=torch.bool)
+            if self.fold is not None:
+                rows = from_host(self.fold) == judge.fold
+            shares = data.share.double()[rows]
+            fit = Fit(self.committee.member(judge.fold), math.nan)
+            one = (losses[rows], shares / shares.sum(), judge.unseen.data.amount, ("mean",), judge.fold)
+            found.append(Candidate("committee", fit, 0.0, *one))
+        return found
 
-    def _grown(self) -> Generator[Candidate, None, float]:
-        """Grow a small network, and give what it loses on rows held out if that is clearly the least."""
-        before, folds = len(self.tried), len(self.judges)
+    def _grown(self) -> Generator[Candidate, None, list[Candidate]]:
+        """Grow a small network, to see whether a committee and linear models miss something."""
+        before = len(self.tried)
         yield from self._offered([sprouted], self.judges)
         small = self.tried[before:]
-        if not small or self.objective.loss.link == "log":
+        best = chosen(small, 0.0, 1.0) if small else None
+        return [one for one in small if best is not None and one.key == best.key]
+
+    def _better(self, found: list[Candidate], line: Candidate, errors: float) -> bool:
+        """Say whether networks do better than linear models on the same rows, by so many standard errors."""
+        folds = {one.fold for one in found}
+        lines = [one for one in self.tried if one.key == line.key and one.fold in folds]
+        return bool(found) and chosen([*found, *lines], errors, self.tuning.linear.margin).key == found[0].key
+
+    def _rival(self, bent: list[Candidate], line: Candidate) -> float:
+        """Give what a grown network loses on rows held out, if that is clearly less than all others do."""
+        if not bent or self.objective.loss.link == "log":
             # Losses below zero have no shares.
             return math.inf
-        simple = chosen(self.tried[:before], 0.0, self.tuning.linear.margin)
-        least = mean_score([one for one in self.tried[:before] if one.fold < folds], simple)
-        rival = mean_score(small, chosen(small, 0.0, 1.0))
+        asked, folds = self._asked(self.judges), {one.fold for one in bent}
+        least = mean_score([one for one in self.tried if one.fold in folds], line)
+        rival = mean_score(bent, bent[0])
         clear = self.tuning.student.clear * loss_of_constant(self.rounded)
-        return rival if rival < min(least, self._of_committee(folds)) - clear else math.inf
+        return rival if rival < min(least, mean_score(asked, asked[0])) - clear else math.inf
 
     def _taught(self, held: float, rival: float) -> Iterator[Candidate]:
         """Teach a student what the committee says, and trust it the less the better another network does."""
@@ -288,7 +307,8 @@ class Small:
 
     def _apart(self, left: float, rival: float) -> tuple[float, float]:
         """Tell noise from what the committee leaves in excess of it: another network leaves less."""
-        held = self._of_committee(len(self.judges))
+        asked = self._asked(self.judges)
+        held = mean_score(asked, asked[0])
         noise = left * min(1.0, rival / max(held, 1e-300))
         return noise, left - noise
 

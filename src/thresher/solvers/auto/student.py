@@ -33,12 +33,7 @@ from thresher.solvers.auto.wide import alternating
 
 def alpha_for(loss: Loss, noise: float, tuning: StudentTuning) -> float:
     """Give the penalty beside a sum over rows that suits targets of so much noise."""
-    return _flatness(loss, tuning) * tuning.alpha * noise**tuning.power
-
-
-def _flatness(loss: Loss, tuning: StudentTuning) -> float:
-    """Give what is left of a constant that was chosen for a squared error."""
-    return tuning.flat if loss.link in ("logistic", "softmax") else 1.0
+    return tuning.flatness(loss) * tuning.alpha * noise**tuning.power
 
 
 def trust(
@@ -50,7 +45,7 @@ def trust(
     the more the committee leaves in excess of noise, the further away.
     """
     harm = noise * min(1.0, budget / (tuning.crowded * rows))
-    return harm / (harm + _flatness(loss, tuning) * tuning.half + excess / tuning.crowded)
+    return harm / (harm + tuning.flatness(loss) * tuning.half + excess / tuning.crowded)
 
 
 def taught(objective: Relu, committee: Committee, share: float, fold: int | None = None) -> Relu:
