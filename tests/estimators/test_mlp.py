@@ -64,9 +64,7 @@ def same_bits(one: Any, two: Any) -> bool:
     return bool(one.network_.equals(two.network_))
 
 
-@parametrize_with_checks(
-    [SparseMLPRegressor(max_iter=10, hidden=5), SparseMLPClassifier(max_iter=10, hidden=5)]
-)
+@parametrize_with_checks([Estimator(16, hidden=4, max_iter=2) for Estimator in ESTIMATORS])
 def test_scikit_learn_finds_nothing_amiss(estimator: Any, check: Any) -> None:
     check(estimator)
 
