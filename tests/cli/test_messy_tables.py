@@ -249,16 +249,21 @@ def test_options_reach_the_estimator(tmp_path: Path) -> None:
 
 def test_a_terminal_of_plain_letters_shows_the_rest_as_escapes(tmp_path: Path) -> None:
     path, model = write(tmp_path / "t.csv", **{"länge": X, "größe": 2 * X}), tmp_path / "m.thresher"
-    command = [sys.executable, "-m", "thresher"]
+    fit = ["fit", str(path), "--target", "größe", *QUICK, "--out", str(model)]
+    code = (
+        "import sys\n"
+        "from thresher.cli import main\n"
+        f"for arguments in {[fit, ['predict', str(model), str(path)]]!a}:\n"
+        "    sys.argv = ['thresher', *arguments]\n"
+        "    try:\n        main()\n"
+        "    except SystemExit as end:\n        assert not end.code, end.code\n"
+        "    sys.stdout.flush()\n"
+    )
     plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    fit = [*command, "fit", str(path), "--target", "größe", *QUICK, "--out", str(model)]
-    shown = subprocess.run(fit, capture_output=True, env=plain, check=True)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, env=plain, check=True)
     assert rb"gr\xf6\xdfe: R2 on 6 rows" in shown.stdout
     assert rb"l\xe4nge" in shown.stderr
-    table = subprocess.run(
-        [*command, "predict", str(model), str(path)], capture_output=True, env=plain, check=True
-    )
-    assert table.stdout.decode().startswith("länge,größe,prediction\n")
+    assert "\nlänge,größe,prediction\n" in shown.stdout.decode()
 
 
 def test_advice_can_be_followed(tmp_path: Path) -> None:

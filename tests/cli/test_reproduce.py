@@ -334,7 +334,8 @@ def pretended(cell: Cell) -> dict[str, Any]:
 @pytest.fixture
 def two_experiments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let there be two experiments that measure nothing."""
-    figure = replace(EXPERIMENTS["figure-3"], measure=pretended, check=None)
+    # Cells of a path would be measured together, for real.
+    figure = replace(EXPERIMENTS["figure-3"], measure=pretended, check=None, path=None)
     table = replace(EXPERIMENTS["table-1"], measure=measure)
     # Another dict: taking entries out of the one there is and back again would change its order.
     monkeypatch.setattr("thresher.experiments.EXPERIMENTS", {"figure-3": figure, "table-1": table})

@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from thresher import SparseMLPClassifier, SparseMLPClassifierCV, SparseMLPRegressor, SparseMLPRegressorCV
 from thresher.data import open_rows
 from thresher.estimators.importances import spreads_of
-from thresher.estimators.train import Rows
+from thresher.estimators.task import Rows
 
 
 def wave(rows: int = 150) -> tuple[np.ndarray, np.ndarray]:

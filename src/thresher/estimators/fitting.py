@@ -19,7 +19,8 @@ from thresher.estimators.importances import importances_of, spreads_of
 from thresher.estimators.predicting import Predictor
 from thresher.estimators.refusals import LARGEST
 from thresher.estimators.requiring import NAMES, refuse_outputs, required_of
-from thresher.estimators.train import Rows, Settings, Trained, solver_of, train
+from thresher.estimators.task import Rows, Settings, Task
+from thresher.estimators.train import Trained, solver_of, train
 from thresher.network import Network
 from thresher.network.requirements import ENTRY, Requirements, refuse_violations
 from thresher.objective.loss import Loss
@@ -174,7 +175,7 @@ class SparseMLP(Predictor):
                 # What one rank asks for, all do.
                 return rows.ranks.highest(torch.tensor(bool(self.callback(record)), dtype=torch.uint8))
 
-            return train(rows, outputs, loss, settings, start=start, held_out=held_out, callback=report)
+            return train(Task(rows, outputs, loss, settings, start, held_out), report)
 
     def _agreed(
         self, ranks: Alone, settings: Settings, X: Any, y: np.ndarray, weight: np.ndarray | None

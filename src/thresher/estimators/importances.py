@@ -15,7 +15,7 @@ from thresher.network.layer import Weights, columns_of, narrowed
 from thresher.objective.pages import CHUNK_NUMBERS
 
 if TYPE_CHECKING:
-    from thresher.estimators.train import Rows
+    from thresher.estimators.task import Rows
 
 # Rows that spreads are measured on, evenly taken from all: a standard deviation known to one per cent.
 MOST_ROWS = 5000

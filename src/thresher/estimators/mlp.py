@@ -21,7 +21,7 @@ from thresher.estimators.labels import are_labels
 from thresher.estimators.multilabel import LabelFitter
 from thresher.estimators.parameters import check_parameters
 from thresher.estimators.predicting import ClassPredictor, Scored, refuse_one_class
-from thresher.estimators.train import Rows, Settings
+from thresher.estimators.task import Rows, Settings
 from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, Poisson, SquaredError
 from thresher.objective.ranks import Alone, present
 

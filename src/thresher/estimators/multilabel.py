@@ -11,7 +11,7 @@ from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.inputs import target_of
 from thresher.estimators.labels import indicator, refuse_class_weight
 from thresher.estimators.parameters import check_parameters
-from thresher.estimators.train import Rows, Settings
+from thresher.estimators.task import Rows, Settings
 from thresher.objective.loss import Logistic
 from thresher.objective.ranks import present
 

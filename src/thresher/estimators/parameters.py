@@ -13,7 +13,7 @@ import numpy as np
 
 from thresher.device import devices, usable
 from thresher.errors import ParameterError
-from thresher.estimators.train import Settings
+from thresher.estimators.task import Settings
 from thresher.linear.budget import check_budget
 from thresher.solvers.auto import Tuning
 from thresher.solvers.sound import problem_with

@@ -1,4 +1,4 @@
-"""The fitted network: predict, count, describe, write out as a formula, save, export.
+"""The fitted network: describe, write out as a formula, save, export.
 
 A :class:`Network` needs NumPy and SciPy alone, so what was trained can be used where torch is not installed.
 """
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, softmax
 
 from thresher.errors import ModelFileError, ParameterError
-from thresher.network import conformal, description, files, formula, forward
+from thresher.network import description, files, formula
 from thresher.network.layer import Layer
-from thresher.network.structure import Structure
+from thresher.network.predictor import Predictor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +28,7 @@ __all__ = ["Layer", "Network"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Network(Structure):
+class Network(Predictor):
     """A sparse ReLU network: ReLU between the layers, none after the last, direct connections beside them.
 
     Parameters
@@ -102,87 +101,6 @@ class Network(Structure):
             direct = direct if sparse.issparse(direct) else np.asarray(direct)
             direct = direct.reshape(-1, 1) if direct.ndim == 1 else direct
         return cls((hidden, output), classes, link, names, details or {}, direct)
-
-    def forward(self, X: Any) -> np.ndarray:
-        """Return the outputs for the rows of X, before any link, as float64 of shape (n, outputs).
-
-        Parameters
-        ----------
-        X : array-like, sparse array or rows on disk of shape (n, inputs)
-            Real numbers of any type, a frame or a memory map; sparse data is never made dense. Where inputs
-            have names, a frame whose columns are named by strings must have these, in this order.
-        """
-        return forward.outputs(self.layers, X, self.direct, self.features)
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: (n,) for two classes, above zero for ``classes[1]``, else (n, n_classes)."""
-        if self.classes is None:
-            raise ParameterError(
-                "decision_function needs classes, but this network is a regression: use predict."
-            )
-        scores = self.forward(X)
-        if self.outputs > 1:
-            return scores
-        return scores[:, 0] - (0.5 if self.link == "identity" else 0.0)
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of every row, or the outputs of a regression: (n,) for one, else (n, outputs).
-
-        Under the log link a regression answers the exponentials of its outputs.
-        """
-        if self.classes is None:
-            values = self.forward(X)
-            values = forward.exponential(values) if self.link == "log" else values
-            return values[:, 0] if self.outputs == 1 else values
-        scores = self.decision_function(X)
-        if self.outputs > 1:
-            return self.classes[scores.argmax(axis=1)]
-        # The squared-loss classifier takes classes[1] where its output is at least 0.5, a tie included.
-        above = scores >= 0 if self.link == "identity" else scores > 0
-        return self.classes[above.astype(np.intp)]
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class, of shape (n, n_classes).
-
-        With ``link="identity"`` the output itself is the probability of ``classes[1]``, clipped to [0, 1].
-        """
-        if self.classes is None:
-            raise ParameterError(
-                "predict_proba needs classes, but this network is a regression: use predict."
-            )
-        scores = self.forward(X)
-        if self.link == "softmax":
-            return softmax(scores, axis=1)
-        score = scores[:, 0]
-        if self.link == "logistic":
-            return np.column_stack([expit(-score), expit(score)])
-        second = np.clip(score, 0.0, 1.0)
-        return np.column_stack([1.0 - second, second])
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Return between which numbers the target of a row is, in that share of rows: (n, 2).
-
-        Several targets give an array of shape (n, 2, outputs). Needs calibration rows, which
-        ``calibrate`` of an estimator and ``thresher fit`` keep in the details; see :doc:`uncertainty`.
-
-        Examples
-        --------
-        >>> kept = {"calibration": {"rows": 3, "by": "held out", "scores": [[0.5, 1.0, 2.0]]}}
-        >>> Network.fused([[2.0]], None, [1], details=kept).predict_interval([[3.0]], coverage=0.5)
-        array([[5., 7.]])
-        """
-        reach = conformal.reach(self, coverage, classes=False)
-        return conformal.interval(self.link, self.predict(X), reach)
-
-    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
-        """Return of which classes a row may be, the right one among them in that share of rows.
-
-        Booleans of shape (n, n_classes); the most probable class always is among them. Needs calibration rows
-        as :meth:`predict_interval` does.
-        """
-        reach = conformal.reach(self, coverage, classes=True)
-        shares = self.predict_proba(X)
-        return (1.0 - shares <= reach) | (shares == shares.max(axis=1, keepdims=True))
 
     def describe(self, X: Any = None) -> str:
         """Return a short summary: shape, purpose, layers, nonzeros, inputs used and how much each matters.

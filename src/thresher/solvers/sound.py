@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thresher.errors import ParameterError
-from thresher.solvers.loop import OPTIONS, Needs
+from thresher.solvers.solver import OPTIONS, Needs
 
 METHODS = ("init", "step", "stop", "rescue")
 KINDS = ("relu", "linear")
