@@ -94,6 +94,11 @@ def reach(network: Structure, coverage: float, classes: bool) -> np.ndarray:  # 
     classes : bool
         Whether it is asked for classes, or for numbers.
     """
+    if network.gives_labels:
+        raise ParameterError(
+            "intervals and sets of classes are for numbers and for one class a row, but this network gives "
+            "several labels: use predict_proba."
+        )
     if classes != (network.classes is not None):
         kind, other = ("classes", "numbers") if classes else ("numbers", "classes")
         names = ("predict_interval", "predict_set") if classes else ("predict_set", "predict_interval")

@@ -37,11 +37,12 @@ class Network(Structure):
     layers : sequence of Layer
         From the inputs to the outputs.
     classes : array-like of shape (n_classes,), optional
-        The labels; None for regression.
+        The labels; None for regression, and where a row may have several labels.
     link : {"identity", "logistic", "softmax", "log"}
         How outputs become answers. Regression: "identity", or "log" where the answer is the exponential of
         the output (counts, rates). Two classes: one output, which "logistic" takes to the probability of
-        ``classes[1]`` and "identity" compares with 0.5. More: "softmax", one output each.
+        ``classes[1]`` and "identity" compares with 0.5. More: "softmax", one output each. Several labels for
+        a row: no classes and "logistic", the log-odds of one label in each output.
     features : sequence of str, optional
         Names of the inputs.
     details : mapping, optional
@@ -115,7 +116,12 @@ class Network(Structure):
         return forward.outputs(self.layers, X, self.direct, self.features)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: (n,) for two classes, above zero for ``classes[1]``, else (n, n_classes)."""
+        """Return scores: (n,) for two classes, above zero for ``classes[1]``, else (n, n_classes).
+
+        Several labels have their log-odds: (n, labels).
+        """
+        if self.gives_labels:
+            return self.forward(X)
         if self.classes is None:
             raise ParameterError(
                 "decision_function needs classes, but this network is a regression: use predict."
@@ -128,8 +134,11 @@ class Network(Structure):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of every row, or the outputs of a regression: (n,) for one, else (n, outputs).
 
-        Under the log link a regression answers the exponentials of its outputs.
+        Under the log link a regression answers the exponentials of its outputs. Several labels are 1 where a
+        row has them, as is more probable than not, and 0 elsewhere: (n, labels).
         """
+        if self.gives_labels:
+            return (self.forward(X) > 0).astype(np.int64)
         if self.classes is None:
             values = self.forward(X)
             values = forward.exponential(values) if self.link == "log" else values
@@ -145,7 +154,10 @@ class Network(Structure):
         """Return the probability of each class, of shape (n, n_classes).
 
         With ``link="identity"`` the output itself is the probability of ``classes[1]``, clipped to [0, 1].
+        Several labels have a probability each, of shape (n, labels), which need not add up to one.
         """
+        if self.gives_labels:
+            return np.asarray(expit(self.forward(X)))
         if self.classes is None:
             raise ParameterError(
                 "predict_proba needs classes, but this network is a regression: use predict."
