@@ -181,7 +181,9 @@ def test_what_is_asked_for_is_done() -> None:
 
 @pytest.mark.parametrize("reading", ["dat", "number+week", "date+month", "date:dmy", "text:%d", ""])
 def test_readings_that_do_not_exist_are_refused(reading: str) -> None:
-    with pytest.raises(ParameterError, match="a column is read as one of date, number, text, ignore"):
+    with pytest.raises(
+        ParameterError, match="a column is read as one of date, duration, number, text, ignore"
+    ):
         seen([1, 2], readings={"x": reading})
 
 

@@ -14,7 +14,8 @@ from thresher.data.column import Column
 from thresher.data.columns import PLAIN, check_columns, listed
 from thresher.data.encoding import Encoding, is_sparse
 from thresher.data.figures import Notation, notation
-from thresher.data.reading import Found, holds_text, read_column
+from thresher.data.found import Found
+from thresher.data.reading import holds_text, read_column
 from thresher.data.wishes import Asked, Wishes
 from thresher.errors import DataError, ParameterError
 
@@ -202,7 +203,9 @@ def _with_letters(
     frame: pd.DataFrame, table: Table, names: list[str], asked: dict[str, Asked], decimal: str | None
 ) -> tuple[pd.DataFrame, str | None]:
     """Read columns as text where their letters matter, and tell the decimal mark of the table."""
-    letters = [name for name in names if asked.get(name, Asked()).how in ("text", "date", "number")]
+    letters = [
+        name for name in names if asked.get(name, Asked()).how in ("text", "date", "duration", "number")
+    ]
     if letters:
         frame = frame.assign(**table.written(letters))
     kinds = frame.dtypes.to_dict()
