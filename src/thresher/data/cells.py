@@ -11,7 +11,7 @@ import numpy as np
 from thresher.data.columns import PLAIN, as_numbers, as_texts, listed, option
 from thresher.data.dates import PARTS, is_time, moments, numbers
 from thresher.data.durations import SECONDS, duration
-from thresher.data.figures import MARKS, figures
+from thresher.data.figures import MARKS, figures, without
 from thresher.errors import DataError
 
 if TYPE_CHECKING:
@@ -86,17 +86,21 @@ class Figures:
         Whether what is no number is missing, rather than refused.
     missing : tuple of float
         Numbers that stand for a missing value.
+    suffix : str
+        What stands behind every number, where it is no unit that is known.
     """
 
     decimal: str
     lenient: bool = False
     missing: tuple[float, ...] = ()
+    suffix: str = ""
     kind: ClassVar[str] = "number"
 
     def details(self) -> dict[str, Any]:
         """Give what a model has to remember, as plain values."""
         marks = {"missing": list(self.missing)} if self.missing else {}
-        return {"decimal": self.decimal, "lenient": self.lenient, **marks}
+        suffix = {"suffix": self.suffix} if self.suffix else {}
+        return {"decimal": self.decimal, "lenient": self.lenient, **marks, **suffix}
 
     def inputs(self, name: str) -> tuple[str, ...]:
         """Name the inputs that a column becomes."""
@@ -107,7 +111,7 @@ class Figures:
         if column.dtype in PLAIN:
             return self._without_marks(as_numbers(column))[:, None]
         texts = stripped(column, marks=True)
-        values = figures(texts, self.decimal)
+        values = figures((without(self.suffix, text) for text in texts.tolist()), self.decimal)
         if not self.lenient:
             _refuse_others(
                 column, texts, np.isnan(values), f"numbers with {self.decimal!r} before the decimals"
@@ -260,7 +264,7 @@ def cells_of(kind: str, details: Mapping[str, Any]) -> Cells:
         return Texts()
     if kind == "number" and details["decimal"] in MARKS:
         missing = tuple(map(float, details.get("missing", ())))
-        return Figures(details["decimal"], bool(details["lenient"]), missing)
+        return Figures(details["decimal"], bool(details["lenient"]), missing, str(details.get("suffix", "")))
     if kind == "duration" and details["unit"] in SECONDS:
         return Durations(details["unit"])
     if kind == "yes-no":

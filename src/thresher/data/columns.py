@@ -36,8 +36,16 @@ def check_columns(frame: pd.DataFrame, names: tuple[str, ...], option: str) -> N
         if name not in frame.columns:
             raise ParameterError(
                 f"{option} {name!r}, but the table has no such column.{did_you_mean(name, frame.columns)} "
-                f"Its columns are {listed(frame.columns)}."
+                f"Its columns are {listed(frame.columns)}.{_title_above(frame)}"
             )
+
+
+def _title_above(frame: pd.DataFrame) -> str:
+    """Say where a header that is mostly empty may come from."""
+    empty = sum(str(name).startswith("Unnamed: ") for name in frame.columns)
+    if 2 * empty < len(frame.columns):
+        return ""
+    return " Most of that header is empty: where a title stands above the names of the columns, take it away."
 
 
 def did_you_mean(name: str, known: Any) -> str:

@@ -23,7 +23,7 @@ from thresher.data.dates import (
     nearly,
 )
 from thresher.data.duration_columns import durations, durations_at_hand, no_duration
-from thresher.data.figures import Notation, figure, notation
+from thresher.data.figures import Notation, figure, notation, suffix_of, without
 from thresher.data.found import Found, problem
 from thresher.data.sentinels import pointed_out
 from thresher.data.wishes import Asked
@@ -180,6 +180,8 @@ def _told(column: pd.Series, mark: str | None) -> Found:
     found = _dates(column, texts, Asked()) or durations(column, texts)
     if found is not None:
         return found
+    if suffix := suffix_of(different):
+        return _figures(column, texts, mark, lenient=False, suffix=suffix)
     _refuse_mixture(column, texts, different)
     return _text(column, forced=False)
 
@@ -189,11 +191,16 @@ def _gaps(texts: np.ndarray) -> int:
 
 
 def _figures(
-    column: pd.Series, texts: np.ndarray, mark: str | None, lenient: bool, missing: tuple[float, ...] = ()
+    column: pd.Series,
+    texts: np.ndarray,
+    mark: str | None,
+    lenient: bool,
+    missing: tuple[float, ...] = (),
+    suffix: str = "",
 ) -> Found:
     """Read numbers as people write them."""
     name = str(column.name)
-    different = dict.fromkeys(text for text in texts.tolist() if text is not None)
+    different = dict.fromkeys(bare for text in texts.tolist() if (bare := without(suffix, text)) is not None)
     read = [text for text in different if figure(text) is not None] if lenient else list(different)
     written = notation(read)
     if not read or written is None:
@@ -211,8 +218,8 @@ def _figures(
             "and nothing in the table tells which. Say --decimal . or --decimal , for all of it, or take the "
             f"column as text ({option('text', name)})."
         )
-    unread = int(np.isnan(Figures(decimal, lenient).numbers(column)).sum()) - _gaps(texts)
-    cells = Figures(decimal, lenient, missing)
+    unread = int(np.isnan(Figures(decimal, lenient, (), suffix).numbers(column)).sum()) - _gaps(texts)
+    cells = Figures(decimal, lenient, missing, suffix)
     lacking = int(np.isnan(cells.numbers(column)).sum())
     if lenient and unread == 0 and not missing and decimal == "." and _are_plain(read):
         return Found(Column(name), "number", "", "", lacking)
@@ -221,6 +228,7 @@ def _figures(
     notes = [
         f"{below!r} is below zero" if below else "",
         "decimal comma" if decimal == "," and "," in "".join(different) else "",
+        suffix,
         "percent" if "%" in written.units else ", ".join(filter(None, written.units)),
         f"{unread:,} cells are no numbers, and count as missing" if unread else "",
         _marks_told(missing),
