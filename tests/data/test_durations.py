@@ -10,6 +10,7 @@ import pytest
 
 from thresher.data.column import Column
 from thresher.data.encoding import Encoding
+from thresher.data.prepared import prepare
 from thresher.data.survey import Held, learn_encoding, survey
 from thresher.data.wishes import Wishes
 from thresher.errors import DataError
@@ -57,3 +58,10 @@ def test_what_is_no_duration_is_refused_where_one_is_asked_for() -> None:
     encoding = learn_encoding(table.drop(index=1).reset_index(drop=True), "y")
     with pytest.raises(DataError, match="'soon' in row 2, where durations"):
         encoding.matrix(table)
+
+
+def test_a_target_of_durations_says_its_unit() -> None:
+    table = pd.DataFrame({"x": range(20), "took": [f"{hours + 30}:15:00" for hours in range(20)]})
+    ready = prepare(table, "took", test_share=0.0)
+    assert ready.why == "the target holds numbers of 20 different values, durations in days"
+    np.testing.assert_allclose(ready.y, [(hours + 30.25) / 24 for hours in range(20)])

@@ -144,7 +144,7 @@ def prepare(
         encoding,
         target,
         told.task,
-        told.why if doubt is None else f"{told.why}; {' '.join(doubt)}",
+        _why(told, cells, doubt),
         encoding.filled(X),
         y,
         filled,
@@ -184,6 +184,12 @@ def _told(
         )
     except DataError as error:
         return None, None, [str(error)]
+
+
+def _why(told: Target, cells: Figures | Dates | Durations | None, doubt: tuple[str, str] | None) -> str:
+    """Say what the task was told by, the unit of durations, and what looks like marks of missing values."""
+    unit = f", durations in {cells.unit}" if isinstance(cells, Durations) else ""
+    return f"{told.why}{unit}" + ("" if doubt is None else f"; {' '.join(doubt)}")
 
 
 def _tested(
