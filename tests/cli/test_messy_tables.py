@@ -209,7 +209,7 @@ def test_missing_values_can_have_an_input_of_their_own(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--as", "sold"), "--as 'sold', but it takes a name and a value"),
-        (("--as", "x=what"), "a column is read as one of date, number, text, ignore"),
+        (("--as", "x=what"), "a column is read as one of date, duration, number, text, ignore"),
         (("--as", "who=date"), "--as 'who', but the table has no such column"),
         (("--as", "y=ignore"), "the target 'y' is to be left out"),
         (("--decimal", ";"), "--decimal ';', but it is a point (.) or a comma (,)"),

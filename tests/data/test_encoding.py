@@ -139,7 +139,6 @@ def test_mixed_columns_are_named_by_row_and_column(case: str) -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (pd.Series(pd.to_timedelta(["1h"] * 3)), "holds timedelta64"),
         (pd.Series([1.0, np.inf, 2.0]), "holds inf in row 2"),
         (pd.Series([1j, 2j, 3j]), "complex"),
         (

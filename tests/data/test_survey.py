@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from thresher.data.column import Column
 from thresher.data.columns import option
 from thresher.data.encoding import Encoding
 from thresher.data.prepared import prepare
@@ -181,7 +182,9 @@ def test_what_is_asked_for_is_done() -> None:
 
 @pytest.mark.parametrize("reading", ["dat", "number+week", "date+month", "date:dmy", "text:%d", ""])
 def test_readings_that_do_not_exist_are_refused(reading: str) -> None:
-    with pytest.raises(ParameterError, match="a column is read as one of date, number, text, ignore"):
+    with pytest.raises(
+        ParameterError, match="a column is read as one of date, duration, number, text, ignore"
+    ):
         seen([1, 2], readings={"x": reading})
 
 
@@ -439,3 +442,46 @@ def test_whatever_a_table_holds_it_is_read_alike_twice_or_refused_in_words(seed:
     assert len(list(table.rows())) == len(frame) + 1
     if ready.dropped == 0:
         assert np.array_equal(again.filled(again.matrix(frame)), ready.X)
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (["71 \u00b5g/L", "8 \u00b5g/L", "9.5 \u00b5g/L"], "\u00b5g/L"),
+        (["71k", "8k", "9.5k"], "k"),
+        (["3 rooms", "8 rooms", "12 rooms"], "rooms"),
+        (["7 \u00b1 2", "8 \u00b1 2", "11.5 \u00b1 2"], ""),
+    ],
+)
+def test_what_stands_behind_every_number_is_no_part_of_it(cells: list[str], note: str) -> None:
+    (said,) = [each for each in seen(cells).reports if each.column == "x"]
+    if not note:
+        assert said.read_as == "text"
+        return
+    assert (said.read_as, said.note) == ("number", note)
+    encoding = seen(cells).encoding
+    later = pd.DataFrame({"x": ["4 " + note, None, "5" + note], "z": [1, 2, 3]})
+    again = Column.from_details(encoding.columns[0].to_details())
+    np.testing.assert_array_equal(again.encoded(later["x"])[:, 0], [4, np.nan, 5])
+    with pytest.raises(DataError, match="'6 feet'"):
+        again.encoded(pd.Series(["6 feet"], name="x"))
+
+
+def test_a_last_row_of_totals_is_refused() -> None:
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": draw.integers(1, 9, 20), "b": draw.normal(5, 1, 20).round(2), "y": draw.normal(size=20)}
+    )
+    whole = pd.concat([table, table.sum().to_frame().T.round(9)], ignore_index=True)
+    with pytest.raises(
+        DataError, match="row 21, the last one, holds the sums of all rows above it in a, b, y"
+    ):
+        learn_encoding(whole, "y")
+    # One column may add up by chance, as zeros do.
+    learn_encoding(table.assign(a=[1] * 19 + [19], b=0.0), "y")
+
+
+def test_a_title_above_the_header_is_told() -> None:
+    table = pd.DataFrame([["age", "weight"], [1, 2]], columns=["Survey of people", "Unnamed: 1"])
+    with pytest.raises(ParameterError, match="where a title stands above"):
+        learn_encoding(table, "age")

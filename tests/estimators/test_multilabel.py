@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.metrics import f1_score
+from typer.testing import CliRunner
 
-from thresher import Network, SparseMLPClassifier
+from thresher import Network, SparseMLPClassifier, SparseMLPClassifierCV
+from thresher.cli.app import app
 from thresher.errors import ParameterError
 from thresher.solvers.iht import IHT
 
@@ -42,10 +44,56 @@ def test_answers_have_a_column_for_each_label() -> None:
     np.testing.assert_allclose(np.exp(MODEL.predict_log_proba(X)), shares)
 
 
-def test_a_file_gives_log_odds(tmp_path: Path) -> None:
+def test_a_file_answers_as_the_estimator_does(tmp_path: Path) -> None:
     MODEL.network_.save(tmp_path / "m.thresher")
-    odds = Network.load(tmp_path / "m.thresher").predict(X)
-    np.testing.assert_array_equal(odds, MODEL.decision_function(X))
+    network = Network.load(tmp_path / "m.thresher")
+    np.testing.assert_array_equal(network.predict(X), MODEL.predict(X))
+    np.testing.assert_array_equal(network.predict_proba(X), MODEL.predict_proba(X))
+    np.testing.assert_array_equal(network.decision_function(X), MODEL.decision_function(X))
+    assert "3 labels for each row" in network.describe()
+    assert network.formula().startswith("P(y0) = sigmoid(")
+    with pytest.raises(ParameterError, match="several labels: use predict_proba"):
+        network.predict_interval(X)
+
+
+def test_labels_are_named_as_the_columns_of_their_frame() -> None:
+    table = pd.DataFrame(Y[:200], columns=["sweet", "sour", "salty"])
+    assert quick().fit(X[:200], table).network_.details["target"] == ["sweet", "sour", "salty"]
+    path = SparseMLPClassifierCV([15], 4, cv=2, max_iter=40, random_state=0).fit(X[:200], table)
+    assert path.network_.details["target"] == ["sweet", "sour", "salty"]
+
+
+def test_exports_give_the_probability_of_each_label() -> None:
+    shares = MODEL.predict_proba(X[:9])
+    space: dict[str, Any] = {}
+    exec(MODEL.network_.to_python(), space)
+    np.testing.assert_allclose([space["predict"](row) for row in X[:9]], shares)
+    whole = MODEL.network_.quantise(X, bits=16)
+    assert np.mean(whole.predict(X) == MODEL.predict(X)) > 0.98
+
+
+def test_a_command_line_writes_a_column_for_each_label(tmp_path: Path) -> None:
+    columns = ["a", "b", "c", "d"]
+    table = pd.DataFrame(Y[:200], columns=["sweet", "sour", "salty"])
+    model = quick().fit(pd.DataFrame(X[:200], columns=columns), table)
+    model.network_.save(tmp_path / "m.thresher")
+    frame = pd.DataFrame(X[200:], columns=columns)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    files = [str(tmp_path / name) for name in ("m.thresher", "new.csv")]
+    done = CliRunner().invoke(app, ["predict", *files, "--probabilities", "--out", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.output
+    found = pd.read_csv(tmp_path / "out.csv")
+    names = ["sweet", "sour", "salty"]
+    np.testing.assert_array_equal(found[[f"prediction_{name}" for name in names]], model.predict(frame))
+    np.testing.assert_allclose(found[[f"P({name})" for name in names]], model.predict_proba(frame))
+
+
+def test_a_path_of_budgets_takes_several_labels() -> None:
+    path = SparseMLPClassifierCV([4, 15], 4, cv=3, max_iter=40, random_state=0).fit(X[:200], Y[:200] == 1)
+    assert path.nonzeros_ <= path.budget_ == 15
+    assert path.predict(X[200:]).dtype == bool
+    assert path.score(X[200:], Y[200:]) > 0.6
+    assert path.classes_.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, pd.DataFrame, np.ndarray.tolist, lambda y: y == 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from thresher import Network
 from thresher.errors import DataError, ParameterError
-from thresher.network.conformal import MOST_SCORES, doubts, entry, misses
+from thresher.network.conformal import MOST_SCORES, between, doubts, entry, misses
 
 
 def line(scores: np.ndarray, link: str = "identity") -> Network:
@@ -29,6 +30,32 @@ def test_coverage_is_what_was_promised(rows: int, coverage: float) -> None:
         ends = line(np.abs(draw.standard_t(3, size=rows))).predict_interval(X, coverage)
         held.append(np.mean((ends[:, 0] <= X[:, 0] + noise) & (X[:, 0] + noise <= ends[:, 1])))
     assert coverage - 0.02 < np.mean(held) < coverage + 0.02 + 1 / rows
+
+
+@pytest.mark.parametrize("kind", ["standard_normal", "standard_exponential", "random"])
+@pytest.mark.parametrize("rows", [12, 25, 56, 91])
+def test_few_rows_hold_what_was_promised_and_hardly_more(kind: str, rows: int) -> None:
+    # The next rank up would hold 92.3, 92.3, 91.2 and 90.2 %.
+    draw = np.random.default_rng(rows)
+    shares = {
+        "standard_normal": lambda reach: math.erf(reach / math.sqrt(2)),
+        "standard_exponential": lambda reach: 1 - math.exp(-reach),
+        "random": lambda reach: min(reach, 1.0),
+    }
+    scores = np.sort(np.abs(getattr(draw, kind)(size=(20_000, rows))), axis=1)
+    held = np.mean([shares[kind](reach) for reach in between(scores, 0.9 * (rows + 1))])
+    assert 0.8985 < held < 0.91
+
+
+def test_no_data_loses_more_than_one_row() -> None:
+    # Misses of two sizes are the worst there is: nothing lies between them.
+    draw = np.random.default_rng(0)
+    for rows in (12, 25, 56):
+        for often in np.linspace(0.8, 0.97, 18):
+            scores = np.sort(draw.random((5000, rows)) > often, axis=1).astype(float)
+            reach = between(scores, 0.9 * (rows + 1))
+            held = np.mean(np.where(reach >= 1.0, 1.0, often))
+            assert held > 0.9 - 1 / (rows + 1) - 0.01
 
 
 def test_a_larger_coverage_never_makes_a_narrower_interval() -> None:

@@ -103,7 +103,7 @@ def _predict_on_disk(model: str, data: str, out: str, added: Added, *, as_json: 
     if as_json and out == STANDARD_INPUT:
         names = next(found)
         columns = dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
-        print_json(_document(model, data, None, len(columns[added.column]), Predicted(columns, [], None)))
+        print_json(_document(model, data, None, len(columns[names[0]]), Predicted(columns, [], None)))
         return
     rows = write_rows(found, out)
     if as_json:

@@ -54,8 +54,9 @@ def fit(
         list[str] | None,
         typer.Option(
             "--as",
-            help="Read a column as date, number, text or ignore; once for each column. Dates also with parts "
-            "(date+year, date+week, date+day) and a format (date:%d/%m/%Y).",
+            help="Read a column as date, duration, number, text or ignore; once for each column. Dates also "
+            "with parts (date+year, date+week, date+day) and a format (date:%d/%m/%Y), numbers with those "
+            "that stand for missing values (number:-999).",
             metavar="NAME=KIND",
         ),
     ] = None,

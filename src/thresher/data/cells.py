@@ -10,7 +10,8 @@ import numpy as np
 
 from thresher.data.columns import PLAIN, as_numbers, as_texts, listed, option
 from thresher.data.dates import PARTS, is_time, moments, numbers
-from thresher.data.figures import MARKS, figures
+from thresher.data.durations import SECONDS, duration
+from thresher.data.figures import MARKS, figures, without
 from thresher.errors import DataError
 
 if TYPE_CHECKING:
@@ -83,15 +84,23 @@ class Figures:
     decimal : {".", ","}
     lenient : bool
         Whether what is no number is missing, rather than refused.
+    missing : tuple of float
+        Numbers that stand for a missing value.
+    suffix : str
+        What stands behind every number, where it is no unit that is known.
     """
 
     decimal: str
     lenient: bool = False
+    missing: tuple[float, ...] = ()
+    suffix: str = ""
     kind: ClassVar[str] = "number"
 
     def details(self) -> dict[str, Any]:
         """Give what a model has to remember, as plain values."""
-        return {"decimal": self.decimal, "lenient": self.lenient}
+        marks = {"missing": list(self.missing)} if self.missing else {}
+        suffix = {"suffix": self.suffix} if self.suffix else {}
+        return {"decimal": self.decimal, "lenient": self.lenient, **marks, **suffix}
 
     def inputs(self, name: str) -> tuple[str, ...]:
         """Name the inputs that a column becomes."""
@@ -100,14 +109,17 @@ class Figures:
     def numbers(self, column: pd.Series) -> np.ndarray:  # (n, 1)
         """Read the cells of a column, NaN where one is missing; what came as numbers is not read again."""
         if column.dtype in PLAIN:
-            return as_numbers(column)[:, None]
+            return self._without_marks(as_numbers(column))[:, None]
         texts = stripped(column, marks=True)
-        values = figures(texts, self.decimal)
+        values = figures((without(self.suffix, text) for text in texts.tolist()), self.decimal)
         if not self.lenient:
             _refuse_others(
                 column, texts, np.isnan(values), f"numbers with {self.decimal!r} before the decimals"
             )
-        return values[:, None]
+        return self._without_marks(values)[:, None]
+
+    def _without_marks(self, values: np.ndarray) -> np.ndarray:
+        return np.where(np.isin(values, self.missing), np.nan, values)
 
 
 @dataclass(frozen=True)
@@ -212,7 +224,38 @@ class Dates:
         return np.column_stack([numbers(found, self.origin, part) for part in parts])
 
 
-Cells = Texts | Figures | YesNo | Dates
+@dataclass(frozen=True)
+class Durations:
+    """Durations, as numbers of a unit.
+
+    Attributes
+    ----------
+    unit : {"days", "hours", "minutes", "seconds"}
+    """
+
+    unit: str
+    kind: ClassVar[str] = "duration"
+
+    def details(self) -> dict[str, Any]:
+        """Give what a model has to remember, as plain values."""
+        return {"unit": self.unit}
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        """Name the inputs that a column becomes."""
+        return (f"{name} ({self.unit})",)
+
+    def numbers(self, column: pd.Series) -> np.ndarray:  # (n, 1)
+        """Read the cells of a column, NaN where one is missing."""
+        if column.dtype.kind == "m":
+            return (column.dt.total_seconds().to_numpy(dtype=np.float64) / SECONDS[self.unit])[:, None]
+        texts = stripped(column, marks=True)
+        found = [None if text is None else duration(text) for text in texts.tolist()]
+        seconds = np.array([np.nan if one is None else one for one in found], dtype=np.float64)
+        _refuse_others(column, texts, np.isnan(seconds), "durations such as 2 days or 01:30:00")
+        return (seconds / SECONDS[self.unit])[:, None]
+
+
+Cells = Texts | Figures | YesNo | Dates | Durations
 
 
 def cells_of(kind: str, details: Mapping[str, Any]) -> Cells:
@@ -220,7 +263,10 @@ def cells_of(kind: str, details: Mapping[str, Any]) -> Cells:
     if kind == "text":
         return Texts()
     if kind == "number" and details["decimal"] in MARKS:
-        return Figures(details["decimal"], bool(details["lenient"]))
+        missing = tuple(map(float, details.get("missing", ())))
+        return Figures(details["decimal"], bool(details["lenient"]), missing, str(details.get("suffix", "")))
+    if kind == "duration" and details["unit"] in SECONDS:
+        return Durations(details["unit"])
     if kind == "yes-no":
         return YesNo(str(details["yes"]), str(details["no"]))
     if kind == "date":

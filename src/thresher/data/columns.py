@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -36,8 +36,16 @@ def check_columns(frame: pd.DataFrame, names: tuple[str, ...], option: str) -> N
         if name not in frame.columns:
             raise ParameterError(
                 f"{option} {name!r}, but the table has no such column.{did_you_mean(name, frame.columns)} "
-                f"Its columns are {listed(frame.columns)}."
+                f"Its columns are {listed(frame.columns)}.{_title_above(frame)}"
             )
+
+
+def _title_above(frame: pd.DataFrame) -> str:
+    """Say where a header that is mostly empty may come from."""
+    empty = sum(str(name).startswith("Unnamed: ") for name in frame.columns)
+    if 2 * empty < len(frame.columns):
+        return ""
+    return " Most of that header is empty: where a title stands above the names of the columns, take it away."
 
 
 def did_you_mean(name: str, known: Any) -> str:
@@ -85,13 +93,14 @@ def _joined(value: str) -> str:
 
 
 def plain(column: pd.Series) -> pd.Series:
-    """Give dates and decimals that came as objects, as in Parquet files, as what pandas computes with.
+    """Give dates, durations and decimals that came as objects, as in Parquet files, as pandas has them.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> [plain(pd.Series([cell, None])).dtype.kind for cell in (Decimal("1.5"), date(2024, 1, 2))]
-    ['f', 'M']
+    >>> cells = Decimal("1.5"), date(2024, 1, 2), timedelta(hours=1)
+    >>> [plain(pd.Series([cell, None])).dtype.kind for cell in cells]
+    ['f', 'M', 'm']
     """
     import pandas as pd
 
@@ -100,6 +109,8 @@ def plain(column: pd.Series) -> pd.Series:
         return column
     if all(isinstance(cell, Decimal) for cell in cells):
         return pd.to_numeric(column.map(float, na_action="ignore"))
+    if all(isinstance(cell, timedelta) for cell in cells):
+        return pd.to_timedelta(column)
     if all(isinstance(cell, date) for cell in cells):
         zones = any(getattr(cell, "tzinfo", None) is not None for cell in cells)
         return pd.to_datetime(column, utc=zones)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +62,9 @@ FIGURE = re.compile(
     rf"(?P<body>\d(?:[\d.,{APART}]*\d)?[.,]?|[.,]\d+)(?P<power>[eE][+-]?\d{{1,3}})?"
     rf"(?P<last>-)?\s*(?P<after>%|{MONEY}|{UNIT})?(?P<close>\))?"
 )
+
+# What stands behind the last digit, such as a unit that is not among those.
+SUFFIX = re.compile(r"[^\d.,()-]\D*$")
 
 MARKS = (".", ",")
 OTHER = {".": ",", ",": "."}
@@ -175,3 +178,22 @@ def figures(texts: Iterable[str | None], decimal: str) -> np.ndarray:
             known[text] = math.nan if value is None else value
         found.append(known[text])
     return np.array(found, dtype=np.float64)
+
+
+def suffix_of(texts: Sequence[str]) -> str:
+    """Give what stands behind every number of a column, where it is the same everywhere, else nothing.
+
+    Examples
+    --------
+    >>> suffix_of(["71 \u00b5g/L", "8 \u00b5g/L"]), suffix_of(["71k", "8"]), suffix_of(["A1", "B1"])
+    ('\u00b5g/L', '', '')
+    """
+    found = SUFFIX.search(texts[0]) if texts else None
+    suffix = "" if found is None else found[0].strip()
+    alike = suffix and all(text.endswith(suffix) and figure(text.removesuffix(suffix)) for text in texts)
+    return suffix if alike else ""
+
+
+def without(suffix: str, text: str | None) -> str | None:
+    """Take what stands behind a number away; a text that does not end in it stays as it is."""
+    return text.removesuffix(suffix).rstrip() if text is not None and suffix else text

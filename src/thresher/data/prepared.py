@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thresher.data.cells import Dates, Figures
+from thresher.data.cells import Dates, Durations, Figures
 from thresher.data.column import Column
 from thresher.data.columns import check_columns, option
 from thresher.data.encoding import Encoding, complete_rows
 from thresher.data.rows import OnDisk
+from thresher.data.sentinels import pointed_out
 from thresher.data.survey import ColumnReport, Held, Survey, Table, refuse, survey
 from thresher.data.targets import Target, read_target
 from thresher.data.wishes import Asked, Wishes
@@ -97,7 +98,7 @@ def prepare(
     ignore, text : sequence of str
         Columns to leave out, and to take as text.
     readings : mapping, optional
-        How columns are read, by name: "date", "number", "text" or "ignore".
+        How columns are read, by name: "date", "duration", "number", "text" or "ignore".
     decimal : {".", ","}, optional
         What decimals begin with.
     test : DataFrame or Table, optional
@@ -126,6 +127,8 @@ def prepare(
     X, (told, cells, problems) = seen.encoding.matrix(seen.frame), _told(seen, table, target, task, wishes)
     refuse([*seen.problems, *problems, *_lacking(seen.encoding, X, told, target)])
     assert told is not None
+    marks = wishes.asked().get(target, Asked()).missing
+    doubt = pointed_out(told.values[told.present], target, marks) if told.task == "regression" else None
     X, y, dropped = _present(seen.encoding, X, told)
     encoding = seen.encoding
     if test is not None:
@@ -141,7 +144,7 @@ def prepare(
         encoding,
         target,
         told.task,
-        told.why,
+        _why(told, cells, doubt),
         encoding.filled(X),
         y,
         filled,
@@ -160,7 +163,7 @@ def _table(given: pd.DataFrame | Table) -> Table:
 
 def _told(
     seen: Survey, table: Table, target: str, task: str, wishes: Wishes
-) -> tuple[Target | None, Figures | Dates | None, list[str]]:
+) -> tuple[Target | None, Figures | Dates | Durations | None, list[str]]:
     """Read the target, and give what is wrong with it."""
     asked = wishes.asked().get(target, Asked()).how
     found, cells = seen.target, None
@@ -171,7 +174,7 @@ def _told(
         if isinstance(written, Dates) and asked != "date":
             how = f"{option('date', target)} for days since the first one, or {option('text', target)}"
             return None, None, [f"the target {target!r} holds dates: say {how} for classes."]
-        cells = written if isinstance(written, (Figures, Dates)) else None
+        cells = written if isinstance(written, (Figures, Dates, Durations)) else None
     try:
         letters = None if table.cells_apart is None else lambda: table.written([target])[target]
         return (
@@ -183,8 +186,14 @@ def _told(
         return None, None, [str(error)]
 
 
+def _why(told: Target, cells: Figures | Dates | Durations | None, doubt: tuple[str, str] | None) -> str:
+    """Say what the task was told by, the unit of durations, and what looks like marks of missing values."""
+    unit = f", durations in {cells.unit}" if isinstance(cells, Durations) else ""
+    return f"{told.why}{unit}" + ("" if doubt is None else f"; {' '.join(doubt)}")
+
+
 def _tested(
-    table: Table, encoding: Encoding, told: Target, cells: Figures | Dates | None, target: str
+    table: Table, encoding: Encoding, told: Target, cells: Figures | Dates | Durations | None, target: str
 ) -> tuple[Any, np.ndarray, int]:
     """Read the table to test on as the other was."""
     as_text = told.values.dtype.kind == "U"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,10 @@ from thresher.data.dates import (
     names_zone,
     nearly,
 )
-from thresher.data.figures import Notation, figure, notation
+from thresher.data.duration_columns import durations, durations_at_hand, no_duration
+from thresher.data.figures import Notation, figure, notation, suffix_of, without
+from thresher.data.found import Found, problem
+from thresher.data.sentinels import pointed_out
 from thresher.data.wishes import Asked
 from thresher.errors import DataError
 
@@ -46,34 +49,8 @@ IDENTIFIERS = re.compile(
 CAMEL = re.compile(r".*[a-z]I[dD]")
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a column holds.
-
-    Attributes
-    ----------
-    column : Column, optional
-        How it is read; None where it is left out.
-    read_as, note : str
-        The same in words.
-    override : str
-        The option that has it read otherwise.
-    missing : int
-        Cells without a value.
-    problem : str, optional
-        Why it cannot be read, and what to do.
-    """
-
-    column: Column | None
-    read_as: str
-    note: str = ""
-    override: str = ""
-    missing: int = 0
-    problem: str | None = None
-
-
 def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
-    """Tell what a column holds.
+    """Tell what a column holds, and point out numbers that look like marks of missing values.
 
     Parameters
     ----------
@@ -82,7 +59,19 @@ def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
     mark : {".", ","}, optional
         The decimal mark of the table, where it is known.
     """
-    name, column = str(column.name), plain(column)
+    column = plain(column)
+    found = _read(column, asked, mark)
+    if found.read_as != "number" or found.column is None or (asked.how == "number" and not asked.missing):
+        return found
+    doubt = pointed_out(found.column.encoded(column)[:, 0], str(column.name), asked.missing)
+    if doubt is None:
+        return found
+    note, how = doubt
+    return replace(found, note="; ".join(filter(None, [found.note, note])), override=how)
+
+
+def _read(column: pd.Series, asked: Asked, mark: str | None) -> Found:
+    name = str(column.name)
     if column.dtype in PLAIN and asked.how is None:
         values = column.to_numpy()
         lacking = int(np.isnan(values).sum()) if values.dtype.kind == "f" else 0
@@ -93,26 +82,30 @@ def read_column(column: pd.Series, asked: Asked, mark: str | None) -> Found:
     try:
         if asked.how == "text":
             return _text(column, forced=True)
-        if asked.how in ("date", "number") and holds_text(column):
+        if column.dtype.kind == "m":
+            return durations_at_hand(column)
+        if asked.how in ("date", "duration", "number") and holds_text(column):
             return _as_asked(column, stripped(column, marks=True), asked, mark)
         if is_moment(column):
             return _moments(column, asked)
-        if asked.how == "date":
-            return _no_date(column)
+        if asked.how in ("date", "duration"):
+            return _no_date(column) if asked.how == "date" else no_duration(column)
         if not holds_text(column):
             return _plain(column, lacking, asked)
         return _told(column, mark)
     except DataError as error:
-        return _problem(name, str(error))
+        return problem(name, str(error))
 
 
 def _as_asked(column: pd.Series, texts: np.ndarray, asked: Asked, mark: str | None) -> Found:
-    """Read a column of text as dates or as numbers, as told."""
+    """Read a column of text as dates, durations or numbers, as told."""
     if _gaps(texts) == len(texts):
         return Found(None, "left out", "no value in any row", "", len(texts))
     if asked.how == "date":
         return _dates(column, texts, asked) or _no_date(column)
-    return _figures(column, texts, mark, lenient=True)
+    if asked.how == "duration":
+        return durations(column, texts) or no_duration(column)
+    return _figures(column, texts, mark, lenient=True, missing=asked.missing)
 
 
 def is_moment(column: pd.Series) -> bool:
@@ -134,14 +127,10 @@ def holds_text(column: pd.Series) -> bool:
     return any(isinstance(cell, str) for cell in column.dropna())
 
 
-def _problem(name: str, why: str) -> Found:
-    return Found(None, "not read", "see below", option("ignore", name), 0, why)
-
-
 def _no_date(column: pd.Series) -> Found:
     name, example = str(column.name), str(column.dropna().iloc[0])
     how = option("date:%d/%m/%Y", name)
-    return _problem(
+    return problem(
         name, f"column {name!r} holds {example!r}, a date in no known format. Tell it, as in {how}."
     )
 
@@ -153,6 +142,10 @@ def _plain(column: pd.Series, lacking: int, asked: Asked) -> Found:
     if asked.how is None and named and column.dtype.kind in "iu" and column.is_unique and len(column) > 1:
         note = f"identifier: {len(column):,} different numbers in {len(column):,} rows"
         return Found(None, "left out", note, option("number", name))
+    if asked.missing:
+        cells = Figures(".", missing=asked.missing)
+        lacking = int(np.isnan(cells.numbers(column)).sum())
+        return Found(Column(name, cells=cells), "number", _marks_told(asked.missing), "", lacking)
     note = "one value only" if lacking == 0 and (values == values[0]).all() else ""
     return Found(Column(name), "number", note, option("ignore", name) if note else "", lacking)
 
@@ -177,11 +170,18 @@ def _told(column: pd.Series, mark: str | None) -> Found:
         return Found(
             Column(name, cells=truth), "yes or no", f"1 is {truth.yes}", option("text", name), _gaps(texts)
         )
+    if written is not None and sum(map(bool, written.units)) > 1:
+        # Durations of several units can be compared.
+        spans = durations(column, texts)
+        if spans is not None:
+            return spans
     if written is not None:
         return _figures(column, texts, mark, lenient=False)
-    dates = _dates(column, texts, Asked())
-    if dates is not None:
-        return dates
+    found = _dates(column, texts, Asked()) or durations(column, texts)
+    if found is not None:
+        return found
+    if suffix := suffix_of(different):
+        return _figures(column, texts, mark, lenient=False, suffix=suffix)
     _refuse_mixture(column, texts, different)
     return _text(column, forced=False)
 
@@ -190,10 +190,17 @@ def _gaps(texts: np.ndarray) -> int:
     return sum(text is None for text in texts.tolist())
 
 
-def _figures(column: pd.Series, texts: np.ndarray, mark: str | None, lenient: bool) -> Found:
+def _figures(
+    column: pd.Series,
+    texts: np.ndarray,
+    mark: str | None,
+    lenient: bool,
+    missing: tuple[float, ...] = (),
+    suffix: str = "",
+) -> Found:
     """Read numbers as people write them."""
     name = str(column.name)
-    different = dict.fromkeys(text for text in texts.tolist() if text is not None)
+    different = dict.fromkeys(bare for text in texts.tolist() if (bare := without(suffix, text)) is not None)
     read = [text for text in different if figure(text) is not None] if lenient else list(different)
     written = notation(read)
     if not read or written is None:
@@ -211,22 +218,27 @@ def _figures(column: pd.Series, texts: np.ndarray, mark: str | None, lenient: bo
             "and nothing in the table tells which. Say --decimal . or --decimal , for all of it, or take the "
             f"column as text ({option('text', name)})."
         )
-    cells = Figures(decimal, lenient)
-    values = cells.numbers(column)
-    unread = int(np.isnan(values).sum()) - _gaps(texts)
-    lacking = int(np.isnan(values).sum())
-    if lenient and unread == 0 and decimal == "." and _are_plain(read):
+    unread = int(np.isnan(Figures(decimal, lenient, (), suffix).numbers(column)).sum()) - _gaps(texts)
+    cells = Figures(decimal, lenient, missing, suffix)
+    lacking = int(np.isnan(cells.numbers(column)).sum())
+    if lenient and unread == 0 and not missing and decimal == "." and _are_plain(read):
         return Found(Column(name), "number", "", "", lacking)
     # Brackets and a minus behind a number are how books are kept, and may be read over.
     below = next((text for text in different if text.startswith("(") or text.endswith("-")), None)
     notes = [
         f"{below!r} is below zero" if below else "",
         "decimal comma" if decimal == "," and "," in "".join(different) else "",
+        suffix,
         "percent" if "%" in written.units else ", ".join(filter(None, written.units)),
         f"{unread:,} cells are no numbers, and count as missing" if unread else "",
+        _marks_told(missing),
     ]
     note = ", ".join(filter(None, notes)) or f"written like {max(different, key=len)!r}"
     return Found(Column(name, cells=cells), "number", note, option("text", name), lacking)
+
+
+def _marks_told(missing: tuple[float, ...]) -> str:
+    return f"{', '.join(f'{value:.15g}' for value in missing)} means missing" if missing else ""
 
 
 def _are_plain(texts: list[str]) -> bool:

@@ -14,12 +14,16 @@ from thresher.data.column import Column
 from thresher.data.columns import PLAIN, check_columns, listed
 from thresher.data.encoding import Encoding, is_sparse
 from thresher.data.figures import Notation, notation
-from thresher.data.reading import Found, holds_text, read_column
+from thresher.data.found import Found
+from thresher.data.reading import holds_text, read_column
 from thresher.data.wishes import Asked, Wishes
 from thresher.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Rows above a total, and columns that are looked at for one.
+FEWEST_SUMMED, LOOKED_AT = 6, 100
 
 
 class Table(Protocol):
@@ -124,6 +128,7 @@ def survey(table: Table, target: str, wishes: Wishes) -> Survey:
         problems.append(
             f"several columns are called {target!r}, and that is the target: give each its own name."
         )
+    problems += _totals(frame[[*names, target]])
     if not read and not problems:
         _refuse_nothing(found_all, target)
     if mark == "," and table.cells_apart is not None:
@@ -202,7 +207,9 @@ def _with_letters(
     frame: pd.DataFrame, table: Table, names: list[str], asked: dict[str, Asked], decimal: str | None
 ) -> tuple[pd.DataFrame, str | None]:
     """Read columns as text where their letters matter, and tell the decimal mark of the table."""
-    letters = [name for name in names if asked.get(name, Asked()).how in ("text", "date", "number")]
+    letters = [
+        name for name in names if asked.get(name, Asked()).how in ("text", "date", "duration", "number")
+    ]
     if letters:
         frame = frame.assign(**table.written(letters))
     kinds = frame.dtypes.to_dict()
@@ -219,6 +226,23 @@ def _with_letters(
     if not decided and (table.cells_apart == "," or any(_fractions(frame[name]) for name in floats)):
         return frame, "."
     return frame, next(iter(decided)) if len(decided) == 1 else None
+
+
+def _totals(frame: pd.DataFrame) -> list[str]:
+    """Say that the last row adds up those above it, which would be fitted as if it were one of them."""
+    numbers = frame.iloc[:, :LOOKED_AT].select_dtypes("number")
+    if len(frame) < FEWEST_SUMMED:
+        return []
+    last, above = numbers.iloc[-1], numbers.iloc[:-1].sum()
+    # Totals are rounded as their terms are.
+    equal = (above - last).abs() <= 1e-9 * numbers.iloc[:-1].abs().sum()
+    summed = [name for name in numbers if equal[name] and last[name] != 0]
+    if len(summed) < 2:
+        return []
+    return [
+        f"row {len(frame)}, the last one, holds the sums of all rows above it in {listed(summed)}: that is "
+        "no row like the others. Take it out of the table."
+    ]
 
 
 def _notation(column: pd.Series) -> Notation | None:

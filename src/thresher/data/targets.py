@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thresher.data.cells import Dates, Figures, stripped
+from thresher.data.cells import Dates, Durations, Figures, stripped
 from thresher.data.columns import as_numbers, is_text, plain
 from thresher.data.reading import holds_text
 from thresher.errors import DataError, ParameterError
@@ -57,7 +57,7 @@ def read_target(
     column: pd.Series,
     task: str = "auto",
     *,
-    cells: Figures | Dates | None = None,
+    cells: Figures | Dates | Durations | None = None,
     letters: Callable[[], pd.Series] | None = None,
     as_text: bool = False,
 ) -> Target:
@@ -69,7 +69,7 @@ def read_target(
     task : {"auto", "regression", "classification"}
         With "auto", text, yes-or-no and whole numbers of at most ten values are classes; anything else is
         a number to predict.
-    cells : Figures or Dates, optional
+    cells : Figures, Dates or Durations, optional
         How its numbers are written, where not plainly.
     letters : callable, optional
         Reads the same column as text, so that labels such as ``007`` are kept to the letter.

@@ -61,7 +61,10 @@ def budgets_to_try(
 
 
 def splitter(cv: Any, y: np.ndarray, seed: int, classifier: bool) -> Any:
-    """Give what splits rows into folds; a number of them is shuffled, and lowered where rows are few."""
+    """Give what splits rows into folds; a number of them is shuffled, and lowered where rows are few.
+
+    Folds have a share of every class, but not of every set of labels, of which there are too many.
+    """
     # What only cross-validation needs takes 15 MB, which a fit does without.
     from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 
@@ -70,14 +73,15 @@ def splitter(cv: Any, y: np.ndarray, seed: int, classifier: bool) -> Any:
     if cv < 2:
         raise ParameterError(f"cv={cv}, but cross-validation needs 2 folds or more.")
     # A score needs two rows, and a fold of classes one of each.
-    room = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y) // 2
+    by_class = classifier and y.ndim == 1
+    room = int(np.unique(y, return_counts=True)[1].min()) if by_class else len(y) // 2
     if room < 2:
         raise DataError(
             f"{len(y)} rows came, n_samples={len(y)}, and some class has fewer than 2, but "
             "cross-validation needs 4 rows or more, and 2 of each class. Give more rows, or fit one "
             "budget without it."
         )
-    kind = StratifiedKFold if classifier else KFold
+    kind = StratifiedKFold if by_class else KFold
     return kind(min(int(cv), room), shuffle=True, random_state=seed)
 
 
@@ -100,7 +104,7 @@ def folds_of(
             raise DataError(
                 f"fold {number} of cv names rows that X, of {len(y)} rows, does not have: {error}."
             ) from error
-        if classifier and len(classes := np.unique(y[train])) < 2:
+        if classifier and y.ndim == 1 and len(classes := np.unique(y[train])) < 2:
             raise DataError(
                 f"fold {number} of cv leaves rows of one class only, {classes.tolist()[0]!r}, to be fitted. "
                 "Give more rows of the others, or another cv such as StratifiedKFold."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,8 +21,9 @@ from thresher.estimators.choosing import (
     walk,
 )
 from thresher.estimators.fitting import checked_weights
-from thresher.estimators.inputs import part_of
+from thresher.estimators.inputs import part_of, target_of
 from thresher.estimators.intervals import IntervalPredictor, SetPredictor
+from thresher.estimators.labels import are_labels, indicator, names_of
 from thresher.estimators.mlp import SparseMLPClassifier, SparseMLPRegressor
 from thresher.estimators.parameters import check_parameters, seed_of
 from thresher.estimators.path import Course
@@ -341,7 +342,7 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self._estimator().__sklearn_tags__().classifier_tags.multi_class
+        tags.classifier_tags = self._estimator().__sklearn_tags__().classifier_tags
         return tags
 
     def fit(
@@ -352,8 +353,10 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         Parameters
         ----------
         X : array, sparse matrix or rows on disk of shape (n, d)
-        y : array of shape (n,)
-            Labels: numbers, strings or booleans.
+        y : array of shape (n,), or of shape (n, labels)
+            Labels: numbers, strings or booleans. Or a table of zeros and ones, which tells of several labels
+            which ones a row has; budgets are then chosen by the share of rows whose labels are all right,
+            unless `scoring` says otherwise, and folds are not stratified.
         sample_weight, groups : array of shape (n,), optional
             As for the regressor.
 
@@ -361,9 +364,22 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
         -------
         self
         """
+        if are_labels(target_of(X, y)):
+            return self._fit_labels(X, y, sample_weight, groups)
         rows, y = self._validated(X, y, numeric=False)
         check_classification_targets(y)
         refuse_one_class(np.unique(y))
         self._fit(X, y, rows, sample_weight, groups, classifier=True)
         self.classes_ = self.estimator_.classes_
+        return self
+
+    def _fit_labels(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> SparseMLPClassifierCV:
+        names = names_of(target_of(X, y))
+        rows, table = self._validated(X, indicator(target_of(X, y)), numeric=False, several=True)
+        self._fit(X, table, rows, sample_weight, groups, classifier=True)
+        self.classes_, self.label_type_ = self.estimator_.classes_, self.estimator_.label_type_
+        if names is not None:
+            # Folds take rows of a table, whose columns have no names.
+            self.network_ = replace(self.network_, details={**self.network_.details, "target": names})
+            self.estimator_.network_ = self.network_
         return self

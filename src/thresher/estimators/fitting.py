@@ -280,11 +280,15 @@ class SparseMLP(Predictor):
         fits = network is not None and (network.inputs, network.hidden, network.outputs) == shape
         return network if fits else None
 
-    def _keep(self, trained: Trained, settings: Settings, **links: Any) -> None:
+    def _keep(
+        self, trained: Trained, settings: Settings, target: list[str] | None = None, **links: Any
+    ) -> None:
         solution = trained.solution
         names = getattr(self, "feature_names_in_", None)
         features = None if names is None else tuple(str(name) for name in names)
-        details = {ENTRY: trained.required.to_details()} if trained.required else {}
+        details: dict[str, Any] = {ENTRY: trained.required.to_details()} if trained.required else {}
+        if target is not None:
+            details["target"] = target
         self.network_ = Network(
             trained.layers, direct=trained.direct, features=features, details=details, **links
         )

@@ -55,7 +55,7 @@ class Calibrated(Predictor):
         (60, 2)
         """
         rows = self._checked_for_prediction(X)
-        if is_classifier(self) and self.network_.classes is None:
+        if self.network_.gives_labels:
             raise ParameterError(
                 "calibrate is for one class a row, but this network gives several labels: fit a classifier "
                 "for each."

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.special import expit, log_expit
 from sklearn.utils.multiclass import is_multilabel
 
 from thresher.errors import ParameterError
@@ -37,12 +36,15 @@ def refuse_class_weight(class_weight: Any) -> None:
         )
 
 
-def chosen(scores: np.ndarray, kind: np.dtype[Any]) -> np.ndarray:  # (n, labels)
-    """Give each row the labels whose log-odds are above zero."""
-    return (scores > 0).astype(kind)
+def names_of(y: Any) -> list[str] | None:
+    """Give the names of the labels, where they came as a frame whose columns have different ones.
 
-
-def probabilities(scores: np.ndarray, logarithms: bool = False) -> np.ndarray:  # (n, labels)
-    """Give the probability that a row has each label, or its logarithm."""
-    answer: np.ndarray = log_expit(scores) if logarithms else expit(scores)
-    return answer
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names_of(pd.DataFrame([[0, 1]], columns=["sweet", "sour"])), names_of([[0, 1]])
+    (['sweet', 'sour'], None)
+    """
+    names = list(getattr(y, "columns", ()))
+    different = len(set(names)) == len(names) > 0 and all(isinstance(name, str) for name in names)
+    return names if different else None

@@ -245,7 +245,7 @@ class SparseMLPClassifier(Scored, ClassifierMixin, ClassPredictor, SetPredictor,
         y : array of shape (n,), or of shape (n, labels)
             Labels of two classes or more: numbers, strings or booleans. Rows on disk may bring them along.
             Or a table of zeros and ones, which tells of several labels which ones a row has: then the network
-            gives the log-odds of each.
+            tells those of each row, and their probabilities.
         sample_weight : array of shape (n,), optional
             Every class needs a row of some weight.
 

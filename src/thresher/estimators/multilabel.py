@@ -9,7 +9,7 @@ import numpy as np
 from thresher.errors import ParameterError
 from thresher.estimators.fitting import SparseMLP, checked_weights
 from thresher.estimators.inputs import target_of
-from thresher.estimators.labels import indicator, refuse_class_weight
+from thresher.estimators.labels import indicator, names_of, refuse_class_weight
 from thresher.estimators.parameters import check_parameters
 from thresher.estimators.task import Rows, Settings
 from thresher.objective.loss import Logistic
@@ -22,6 +22,7 @@ class LabelFitter(SparseMLP):
     def _fit_labels(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Train a network that gives the log-odds of several labels."""
         with present() as ranks:
+            names = names_of(target_of(X, y))
 
             def checked() -> tuple[Any, np.ndarray, np.ndarray | None, Settings]:
                 settings = check_parameters(self)
@@ -39,4 +40,4 @@ class LabelFitter(SparseMLP):
             rows = Rows(X, table.astype(np.float64), weight, ranks=ranks.holding(len(table)))
             trained = self._train(rows, table.shape[1], Logistic(), settings)
         self.classes_, self.label_type_ = np.arange(table.shape[1]), table.dtype
-        self._keep(trained, settings)
+        self._keep(trained, settings, link=Logistic.link, target=names)

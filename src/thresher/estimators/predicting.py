@@ -19,7 +19,6 @@ from sklearn.utils.validation import (
 
 from thresher.data.rows import OnDisk
 from thresher.errors import DataError
-from thresher.estimators import labels
 from thresher.estimators.inputs import as_frame, refuse_all_but_numbers, target_of
 from thresher.network import Network
 
@@ -134,31 +133,25 @@ class ClassPredictor(Predictor):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of every row, or for each of several labels whether the row has it."""
-        X = self._checked_for_prediction(X)
-        if self.network_.classes is None:
-            return labels.chosen(self.network_.forward(X), self.label_type_)
-        return self.network_.predict(X)
+        predicted = super().predict(X)
+        return predicted.astype(self.label_type_) if self.network_.gives_labels else predicted
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Give a number for every row, above zero for the second class; one for each of more or of labels."""
         X = self._checked_for_prediction(X)
-        if self.network_.classes is None:
-            return self.network_.forward(X)
         return self.network_.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Give the probability of each class, or of each label, for every row."""
         X = self._checked_for_prediction(X)
-        if self.network_.classes is None:
-            return labels.probabilities(self.network_.forward(X))
         return self.network_.predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Give the logarithm of the probability of each class, exact where that is next to zero."""
         X = self._checked_for_prediction(X)
         scores = self.network_.forward(X)
-        if self.network_.classes is None:
-            return labels.probabilities(scores, logarithms=True)
+        if self.network_.gives_labels:
+            return np.asarray(log_expit(scores))
         if self.network_.link == "softmax":
             return log_softmax(scores, axis=1)
         if self.network_.link == "logistic":

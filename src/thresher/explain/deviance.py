@@ -66,7 +66,7 @@ class Deviance:
         """Give the loss of each row: its squared errors, log loss, or half its Poisson deviance."""
         y = self.y
         if self.link == "logistic":
-            return (np.logaddexp(0.0, outputs) - y * outputs)[:, 0]
+            return (np.logaddexp(0.0, outputs) - y * outputs).sum(axis=1)
         if self.link == "softmax":
             return np.asarray(logsumexp(outputs, axis=1) - outputs[np.arange(len(y)), y[:, 0]])
         if self.link == "log":
@@ -80,7 +80,10 @@ class Deviance:
     def least_constant(self) -> float:
         """Give the loss of the best constant, summed over rows."""
         y = self.y
-        if self.classes and self.link != "identity":
+        if self.link == "logistic":
+            shares = y.mean(axis=0)
+            return float(-(xlogy(shares, shares) + xlogy(1 - shares, 1 - shares)).sum() * len(y))
+        if self.link == "softmax":
             shares = np.bincount(y[:, 0]) / len(y)
             return float(-xlogy(shares, shares).sum() * len(y))
         if self.link == "log":
@@ -114,13 +117,15 @@ class Deviance:
         return max(self.total(outputs) / rows, 1e-6 * spread)
 
     def score(self, outputs: np.ndarray) -> tuple[str, float]:
-        """Give a score that people know, and its name: R2, or the share of rows whose class is right."""
+        """Give a score that people know, and its name: R2, or the share of answers that are right."""
         if self.classes:
             if outputs.shape[1] > 1:
                 guess = outputs.argmax(axis=1)
             else:
                 guess = (outputs[:, 0] >= 0.5 if self.link == "identity" else outputs[:, 0] > 0).astype(int)
             return "accuracy", float((guess == self.y[:, 0]).mean())
+        if self.link == "logistic":
+            return "share of labels", float(((outputs > 0) == self.y).mean())
         answer = np.exp(np.minimum(outputs, LARGEST)) if self.link == "log" else outputs
         spread = ((self.y - self.y.mean(axis=0)) ** 2).sum(axis=0)
         errors = ((self.y - answer) ** 2).sum(axis=0)

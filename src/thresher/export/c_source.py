@@ -113,7 +113,8 @@ def _header(
     count = used.size if used_inputs else network.inputs
     order = "in use, one after the other" if used_inputs else "in the order of training"
     outputs = network.outputs if network.classes is None else network.classes.size
-    gives = "probabilities, in the order of NAME_LABELS" if network.classes is not None else "predictions"
+    gives = "probabilities of labels" if network.gives_labels else "predictions"
+    gives = gives if network.classes is None else "probabilities, in the order of NAME_LABELS"
     stack = sum(4 * neurons for neurons in network.live_neurons)
     about = [
         f"A sparse ReLU network, {shape}, {network.nonzeros} nonzeros. Written by Thresher {__version__}.",
@@ -242,7 +243,10 @@ def _outputs(network: Structure, layers: list[CompactLayer], direct: CompactLaye
     hidden = [f"    float h{i}[{layer.neurons}];" for i, layer in enumerate(layers[:-1]) if layer.neurons]
     reads = bool(layers[0].nonzeros) or direct is not None
     sums = any(layer.nonzeros for layer in layers) or direct is not None
-    answer = "expf((float)sum)" if network.link == "log" else "(float)sum"
+    links = {"log": "expf((float)sum)"}
+    if network.gives_labels:
+        links["logistic"] = "1.0f / (1.0f + expf(-(float)sum))"
+    answer = links.get(network.link, "(float)sum")
     loops = [_loop(i, layer) for i, layer in enumerate(layers[:-1]) if layer.neurons]
     loops.append(_loop(len(layers) - 1, layers[-1], direct, f"out[j] = {answer}"))
     few = any(_few_biases(layer) and layer.bias.any() for layer in layers)

@@ -148,7 +148,7 @@ def _answer(graph: _Graph, network: Structure, scores: str) -> list[tuple[str, i
     """Add the link and the labels; return name, type and shape of what the model gives."""
     floats = graph.onnx.TensorProto.FLOAT
     if network.classes is None:
-        graph.node("Exp" if network.link == "log" else "Identity", [scores], "y")
+        graph.node({"log": "Exp", "logistic": "Sigmoid"}.get(network.link, "Identity"), [scores], "y")
         return [("y", floats, ["n", network.outputs])]
     if network.link == "softmax":
         graph.node("Softmax", [scores], "probabilities", axis=1)

@@ -9,6 +9,16 @@ from thresher.network.structure import Structure
 
 TAKEN = {"CLASSES", "abs", "int", "math", "max", "min", "sum"}
 
+SHARE = '''
+import math
+
+
+def _share(score):
+    """Return the probability of a label whose log-odds are known, without overflow."""
+    small = math.exp(-abs(score))
+    return (1.0 if score >= 0 else small) / (1.0 + small)
+'''
+
 
 def python_source(network: Structure, name: str) -> str:
     """Write the source of a function that takes one row and predicts.
@@ -38,8 +48,12 @@ def python_source(network: Structure, name: str) -> str:
     if network.link == "log":
         head += "\nimport math\n"
         outputs = [f"math.exp({output})" for output in outputs]
+    if network.gives_labels:
+        head += SHARE
+        outputs = [f"_share({output})" for output in outputs]
     answer = outputs[0] if network.outputs == 1 else f"[{', '.join(outputs)}]"
-    says = f'    """Predict from one row, {kind}."""'
+    what = "Give the probability of each label" if network.gives_labels else "Predict"
+    says = f'    """{what} from one row, {kind}."""'
     return "\n".join([head, "", f"def {name}(row):", says, *lines, f"    return {answer}", ""])
 
 

@@ -251,11 +251,13 @@ class IntegerNetwork:
         """Return the class of every row, or the outputs of a regression times their scale.
 
         Of outputs that are equal the first class wins; of two classes the second needs an output above
-        `threshold`. Under the log link a regression answers exponentials.
+        `threshold`. Under the log link a regression answers exponentials. Several labels are 0 or 1 each.
         """
         outputs = self.forward(X)
         if self.classes is not None:
             return self.classes[self.class_numbers(outputs)]
+        if self.link == "logistic":
+            return (outputs > 0).astype(np.int64)
         values = outputs * self.output_scale
         values = exponential(values) if self.link == "log" else values
         return values[:, 0] if self.outputs == 1 else values

@@ -2,7 +2,8 @@
 
 How far the network is off on rows it has not seen tells how far it will be off on rows to come, if these are
 drawn alike: the interval of coverage c reaches as far as a share c of those rows were off. What is kept are
-numbers in the details of the network, so that a model file is all it takes.
+numbers in the details of the network, so that a model file is all it takes. Of numbers, a reach between two
+ranks is taken where c asks for one; sets of classes take the next rank up, for doubts come in lumps.
 
 References
 ----------
@@ -94,6 +95,11 @@ def reach(network: Structure, coverage: float, classes: bool) -> np.ndarray:  # 
     classes : bool
         Whether it is asked for classes, or for numbers.
     """
+    if network.gives_labels:
+        raise ParameterError(
+            "intervals and sets of classes are for numbers and for one class a row, but this network gives "
+            "several labels: use predict_proba."
+        )
     if classes != (network.classes is not None):
         kind, other = ("classes", "numbers") if classes else ("numbers", "classes")
         names = ("predict_interval", "predict_set") if classes else ("predict_set", "predict_interval")
@@ -105,14 +111,35 @@ def reach(network: Structure, coverage: float, classes: bool) -> np.ndarray:  # 
         )
     scores, share = _scores(network.details, network.targets), float(coverage)
     count = scores.shape[1]
-    rank = math.ceil((count + 1) * share - ROUNDING)
-    if rank > count:
+    place = (count + 1) * share
+    if place - ROUNDING > count:
         needed = math.ceil(share / (1 - share) - ROUNDING)
         raise ParameterError(
             f"coverage={share:g} needs {needed:,} calibration rows, but this network has {count:,}. Ask for "
             f"{math.floor(100 * count / (count + 1)) / 100:g} or less, or calibrate it on more rows."
         )
-    return scores[:, rank - 1]
+    if classes:
+        return scores[:, math.ceil(place - ROUNDING) - 1]
+    return between(scores, place)
+
+
+def between(misses: np.ndarray, place: float) -> np.ndarray:  # (targets, rows) -> (targets,)
+    """Give the miss at a place between two ranks, counted from 1; zero has rank 0.
+
+    The miss of rank k holds a share k / (rows + 1) of rows to come, and the next rank up holds up to
+    1 / (rows + 1) more than was asked for. Where misses become rarer as they grow, the share that is held is
+    concave in the reach, so that what lies between two ranks holds at least the share between theirs.
+
+    Examples
+    --------
+    >>> between(np.array([[1.0, 2.0, 4.0]]), 2.25)
+    array([2.5])
+    """
+    ranked = np.column_stack([np.zeros(len(misses)), misses])
+    rank = math.floor(place + ROUNDING)
+    part = max(0.0, place - rank)
+    # A place at a rank has no next one to go to.
+    return ranked[:, rank] if part < ROUNDING else (1 - part) * ranked[:, rank] + part * ranked[:, rank + 1]
 
 
 def interval(link: str, predicted: np.ndarray, reach: np.ndarray) -> np.ndarray:  # (n, 2) or (n, 2, targets)

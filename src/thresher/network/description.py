@@ -94,7 +94,7 @@ def summary(network: Structure, X: Any = None) -> dict[str, Any]:
     order = np.argsort(-matters, kind="stable").tolist()
     return {
         "widths": [network.inputs, *network.hidden, network.outputs],
-        "task": "regression" if network.classes is None else "classification",
+        "task": _task(network),
         "link": network.link,
         "classes": None if network.classes is None else network.classes.tolist(),
         "target": target_names(network.details, network.targets),
@@ -116,6 +116,12 @@ def summary(network: Structure, X: Any = None) -> dict[str, Any]:
         ],
         "formula": _short_formula(network),
     }
+
+
+def _task(network: Structure) -> str:
+    if network.gives_labels:
+        return "several labels"
+    return "regression" if network.classes is None else "classification"
 
 
 def _layers(network: Structure) -> list[dict[str, Any]]:
@@ -186,6 +192,9 @@ def _formula_lines(formula: str) -> list[str]:
 def _purpose(network: Structure) -> str:
     names = target_names(network.details, network.targets)
     of = "" if names is None else f" of {', '.join(map(_cut, names))}"
+    if network.gives_labels:
+        named = "" if names is None else f": {', '.join(map(_cut, names))}"
+        return f"{network.outputs} labels for each row{named}"
     if network.classes is None:
         link = ", log link" if network.link == "log" else ""
         several = "" if network.outputs == 1 else f" ({network.outputs} targets)"

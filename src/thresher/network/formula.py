@@ -163,12 +163,12 @@ def input_names(network: Structure, names: Sequence[str] | None = None) -> Calla
 
 
 def left_sides(network: Structure, name: Callable[[str], str], label: Callable[[str], str]) -> list[str]:
-    """Say what each output is: a target, the probability of a class, or a class's score."""
+    """Say what each output is: a target, the probability of a class or label, or a class's score."""
     targets = target_names(network.details, network.targets)
     if network.classes is None:
         if targets is None:
             targets = ["y"] if network.outputs == 1 else [f"y{i}" for i in range(network.outputs)]
-        return [name(target) for target in targets]
+        return [f"P({label(one)})" if network.gives_labels else name(one) for one in targets]
     shown = network.classes[1:] if network.outputs == 1 else network.classes
     what = "P" if network.link == "logistic" else label("score")
     of = "" if targets is None else f"{name(targets[0])} = "

@@ -36,11 +36,12 @@ class Network(Predictor):
     layers : sequence of Layer
         From the inputs to the outputs.
     classes : array-like of shape (n_classes,), optional
-        The labels; None for regression.
+        The labels; None for regression, and where a row may have several labels.
     link : {"identity", "logistic", "softmax", "log"}
         How outputs become answers. Regression: "identity", or "log" where the answer is the exponential of
         the output (counts, rates). Two classes: one output, which "logistic" takes to the probability of
-        ``classes[1]`` and "identity" compares with 0.5. More: "softmax", one output each.
+        ``classes[1]`` and "identity" compares with 0.5. More: "softmax", one output each. Several labels for
+        a row: no classes and "logistic", the log-odds of one label in each output.
     features : sequence of str, optional
         Names of the inputs.
     details : mapping, optional

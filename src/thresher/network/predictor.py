@@ -27,7 +27,12 @@ class Predictor(Structure):
         return forward.outputs(self.layers, X, self.direct, self.features)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: (n,) for two classes, above zero for ``classes[1]``, else (n, n_classes)."""
+        """Return scores: (n,) for two classes, above zero for ``classes[1]``, else (n, n_classes).
+
+        Several labels have their log-odds: (n, labels).
+        """
+        if self.gives_labels:
+            return self.forward(X)
         self._refuse_regression("decision_function")
         scores = self.forward(X)
         if self.outputs > 1:
@@ -37,8 +42,11 @@ class Predictor(Structure):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of every row, or the outputs of a regression: (n,) for one, else (n, outputs).
 
-        Under the log link a regression answers the exponentials of its outputs.
+        Under the log link a regression answers the exponentials of its outputs. Several labels are 1 where a
+        row has them, as is more probable than not, and 0 elsewhere: (n, labels).
         """
+        if self.gives_labels:
+            return (self.forward(X) > 0).astype(np.int64)
         if self.classes is None:
             values = self.forward(X)
             values = forward.exponential(values) if self.link == "log" else values
@@ -54,7 +62,10 @@ class Predictor(Structure):
         """Return the probability of each class, of shape (n, n_classes).
 
         With ``link="identity"`` the output itself is the probability of ``classes[1]``, clipped to [0, 1].
+        Several labels have a probability each, of shape (n, labels), which need not add up to one.
         """
+        if self.gives_labels:
+            return np.asarray(expit(self.forward(X)))
         self._refuse_regression("predict_proba")
         scores = self.forward(X)
         if self.link == "softmax":

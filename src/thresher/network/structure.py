@@ -74,9 +74,10 @@ class Structure:
         if self.link not in LINKS:
             raise ParameterError(f"link={self.link!r}, but it must be one of {', '.join(LINKS)}.")
         if self.classes is None:
-            if self.link not in ("identity", "log"):
+            if self.link == "softmax" or (self.link == "logistic" and self.outputs == 1):
                 raise ParameterError(
-                    f"link={self.link!r} needs classes; regression has link='identity' or 'log'."
+                    f"link={self.link!r} needs classes; regression has link='identity' or 'log', and two "
+                    "labels or more have link='logistic' with an output each."
                 )
             return
         labels = self.classes
@@ -107,8 +108,13 @@ class Structure:
         return self.layers[-1].neurons
 
     @property
+    def gives_labels(self) -> bool:
+        """Whether a row has or has not each of several labels, whose log-odds are the outputs."""
+        return self.classes is None and self.link == "logistic"
+
+    @property
     def targets(self) -> int:
-        """Columns of y: one for classification, one for each output of a regression."""
+        """Columns of y: one for classification, one for each output of a regression, one for each label."""
         return self.outputs if self.classes is None else 1
 
     @property
