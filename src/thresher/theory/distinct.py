@@ -10,6 +10,8 @@ SAME_ROW = 1e-6
 
 # Rows that are compared at a time.
 BLOCK = 4096
+# Rows that are compared with all counted before, at a time.
+TOLD_BLOCK = 128
 
 
 def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
@@ -44,6 +46,59 @@ def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
     # Numbered in the order in which they come, which no direction decides.
     _, first, which = np.unique(groups, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[which].astype(np.int64)
+
+
+def told_apart(
+    rows: NDArray[np.float64],  # (n, width)
+    worth: NDArray[np.float64],  # (width,)
+    hidden: NDArray[np.float64],  # (n,)
+    most: int,
+) -> int:
+    """Count rows, each farther from all counted before than labels can hide; stops at `most`.
+
+    Rows that are nearer repeat one another as far as labels can show: noise on one of them is fitted on all.
+
+    Parameters
+    ----------
+    rows : array of shape (n, width)
+    worth : array of shape (width,)
+        How much an answer changes, at most, with each entry.
+    hidden : array of shape (n,)
+        How far an answer may be off on each row and still fit.
+    most : int
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0], [0.1], [2.0], [2.1], [0.2]])
+    >>> told_apart(rows, np.ones(1), np.full(5, 0.1), most=9)
+    2
+    """
+    scaled, counted = rows * worth, np.zeros(0, dtype=np.int64)
+    for start in range(0, len(rows), TOLD_BLOCK):
+        block = np.arange(start, min(start + TOLD_BLOCK, len(rows)))
+        block = block[~_near(scaled, hidden, block, counted).any(axis=1)]
+        near, fresh = _near(scaled, hidden, block, block), list[int]()
+        for place in range(len(block)):
+            if not near[place, fresh].any():
+                fresh.append(place)
+        counted = np.append(counted, block[fresh])
+        if len(counted) >= most:
+            return most
+    return len(counted)
+
+
+def _near(
+    scaled: NDArray[np.float64],  # (n, width)
+    hidden: NDArray[np.float64],  # (n,)
+    some: NDArray[np.int64],
+    others: NDArray[np.int64],
+) -> NDArray[np.bool_]:  # (some, others)
+    """Say which rows differ in every entry by no more than labels can hide of both."""
+    allowed = hidden[some, None] + hidden[others]
+    near = np.ones(allowed.shape, dtype=np.bool_)
+    for column in scaled.T:
+        near &= np.abs(column[some, None] - column[others]) <= allowed
+    return near
 
 
 def new_rows(rows: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.int64]:
