@@ -10,6 +10,7 @@ from thresher.experiments.spoiled import network
 from thresher.theory.certificate import certify
 from thresher.theory.distinct import groups_of, new_rows, told_apart
 from thresher.theory.forms import network_of
+from thresher.theory.fused import fused_of
 
 
 @pytest.mark.parametrize("copies", [1, 5, 40])
@@ -70,6 +71,19 @@ def test_groups_are_those_of_equal_rows(offset: float) -> None:
     order = rng.permutation(200)
     again = groups_of(different[which][order])
     assert (again[:, None] == again).tolist() == (groups[order][:, None] == groups[order]).tolist()
+
+
+def test_rows_that_are_answered_alike_are_told_far_from_zero() -> None:
+    """Beside the zeros of rows on which gates are closed, open rows far from zero look the same."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.standard_normal((40, 2)), np.zeros(40)]) + 1e6
+    X[:, 2] = 1.0
+    rows = np.repeat(X, 3, axis=0)
+    made = network(np.array([[1.0], [-0.5], [-0.5e6]]), np.ones(1))
+    found = fused_of(made, rows).alike
+    on = (X @ np.array([1.0, -0.5, -0.5e6]) > 0).sum()
+    assert 5 < on < 35
+    assert found.max() + 1 == on + 1
 
 
 def test_new_rows_are_neither_known_nor_repeated() -> None:

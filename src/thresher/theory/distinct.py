@@ -14,7 +14,10 @@ BLOCK = 4096
 TOLD_BLOCK = 128
 
 
-def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
+def groups_of(
+    rows: NDArray[np.float64],  # (n, width)
+    ranges: NDArray[np.float64] | None = None,  # (width,)
+) -> NDArray[np.int64]:  # (n,)
     """Number the groups of rows that are the same up to a millionth of their columns' ranges.
 
     Rows are sorted along one random direction, along which the same rows stand side by side, and compared
@@ -23,6 +26,8 @@ def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
     Parameters
     ----------
     rows : array of shape (n, width)
+    ranges : array of shape (width,), optional
+        The columns' ranges, where they are not those of all rows.
 
     Examples
     --------
@@ -32,7 +37,7 @@ def groups_of(rows: NDArray[np.float64]) -> NDArray[np.int64]:  # (n,)
     if rows.shape[1] == 0:
         return np.zeros(len(rows), dtype=np.int64)
     least = rows.min(axis=0)
-    width = rows.max(axis=0) - least
+    width = rows.max(axis=0) - least if ranges is None else ranges.copy()
     width[width == 0] = 1.0
     direction = np.random.default_rng(0).uniform(0.5, 1.5, rows.shape[1])
     order = np.argsort((rows - least) @ (direction / width), kind="stable")
