@@ -101,6 +101,44 @@ def test_what_is_done_is_shown_and_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("toy")
+def test_a_part_adds_to_what_is_there(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    runs = [
+        (whole, "0,1", "1,2,4", 6),
+        (parts, "1", "4,1", 2),
+        (parts, "0", "1,2,4", 3),
+        (parts, "1", "2", 1),
+    ]
+    for out, seeds, ks, count in runs:
+        result = invoke_toy("table-1", "--out", str(out), "--k", ks, "--seeds", seeds, "--json")
+        assert result.exit_code == 0, result.stderr
+        # The document is about the cells that were asked for.
+        told = json.loads(result.stdout)
+        assert told["counts"]["cells"] == len(told["cells"]) == count
+    names = ("summary.json", "table-1.png", "table-1.svg")
+    once, added = [[(out / "table-1" / name).read_bytes() for name in names] for out in (whole, parts)]
+    assert once == added
+    assert json.loads(once[0])["counts"] == {"cells": 6, "done": 6, "failed": 0}
+    kept = [one["choices"] for one in read_settings(parts / "table-1")]
+    assert [(one["k"], one["seeds"]) for one in kept] == [([4, 1], [1]), ([1, 2, 4], [0]), ([2], [1])]
+
+
+@pytest.mark.usefixtures("toy")
+def test_what_is_smaller_or_older_or_of_other_data_is_left_out(tmp_path: Path) -> None:
+    options = ("table-1", "--out", str(tmp_path), "--seeds", "0", "--k")
+    assert invoke_toy(*options, "1").exit_code == 0
+    whole = (tmp_path / "table-1" / "summary.json").read_bytes()
+    file = CellFile(tmp_path / "table-1" / "cells.jsonl")
+    (one,) = file.read().values()
+    other = replace(one.cell, configuration={**one.cell.configuration, "k": 2})
+    file.append(replace(one, cell=other, version="0.0.1"))
+    file.append(replace(one, cell=other, data="drawn otherwise"))
+    result = invoke_toy(*options, "4", "--rows", "60")
+    assert "1 cells of smaller runs" in result.stderr
+    assert (tmp_path / "table-1" / "summary.json").read_bytes() == whole
+
+
+@pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("flags", [("--json",), ("--json", "--quiet"), ("--json", "--dry-run")])
 def test_standard_output_is_one_json_document(flags: tuple[str, ...], tmp_path: Path) -> None:
     result = invoke_toy("table-1", "--out", str(tmp_path), "--k", "1", "--seeds", "0", *flags)

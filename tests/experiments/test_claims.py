@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from thresher.experiments.catalogue import FIGURES
-from thresher.experiments.claims import FAILS, HOLDS, UNKNOWN, UNTESTED, check_claims, mean_scores
+from thresher.experiments.claims import FAILS, HOLDS, UNTESTED, check_claims, mean_scores
 from thresher.experiments.record import Cell, Outcome
 from thresher.experiments.runtimes import LINES, RUNTIMES
 
@@ -43,8 +43,15 @@ def grid(
     ]
 
 
-def verdicts(outcomes: list[Outcome]) -> dict[str, str]:
-    return {claim.statement.partition(": ")[2]: claim.verdict for claim in check_claims(IMAGE, outcomes)}
+def verdicts(outcomes: list[Outcome], part: int = 0) -> dict[str, str]:
+    """Give the verdicts on one part, by what is claimed."""
+    head = f"{IMAGE.parts[part].title}: "
+    claims = check_claims(IMAGE, outcomes)
+    return {
+        claim.statement.removeprefix(head): claim.verdict
+        for claim in claims
+        if claim.statement.startswith(head)
+    }
 
 
 def test_scores_are_averaged_over_seeds() -> None:
@@ -109,9 +116,18 @@ def test_times_that_a_limit_of_seconds_cut_are_not_compared() -> None:
 
 def test_nothing_is_claimed_without_cells_to_compare() -> None:
     found = verdicts(grid("paper", lambda m, s: 1.0))
-    assert found["IHT is almost always at least as good as IMP"] == UNKNOWN
+    assert found["IHT is almost always at least as good as IMP"] == UNTESTED
     assert "ours is at least as good as IMP, retrained" not in found
     assert check_claims(IMAGE, []) == []
+
+
+def test_what_was_not_run_is_not_tested() -> None:
+    outcomes = grid("auto", lambda m, s: 10.0, seconds=lambda m, s: float(s))
+    left, right = (verdicts(outcomes, part) for part in (0, 1))
+    assert left.pop("the time of Thresher (auto) rises with s") == HOLDS
+    assert left == right
+    assert set(right.values()) == {UNTESTED}
+    assert {"IMP improves with m", "the time of paper (IHT) rises with s"} <= right.keys()
 
 
 def runtime(method: str, score: float, seconds: float, processor: float = 30.0) -> Outcome:

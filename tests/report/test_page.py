@@ -14,9 +14,9 @@ from browser import Page, opened, program
 
 from thresher.errors import DataFileError
 from thresher.experiments import EXPERIMENTS, Cell, Choices, Outcome
+from thresher.experiments.fullest import fullest
 from thresher.experiments.record import CellFile
 from thresher.experiments.settings import Settings, write_settings
-from thresher.report.cells import fullest
 from thresher.report.page import result_folders, write_page
 
 COMMAND = "thresher reproduce figure-1 --quick --out <results>"
@@ -118,6 +118,8 @@ def test_a_quick_run_and_a_full_one_are_not_mixed() -> None:
     again = outcome(cell(50_000), 2)
     assert fullest([quick]) == ([quick], 0)
     assert fullest([full, quick, again]) == ([again], 1)
+    # Where rows are what varies, few of them are no quick run.
+    assert fullest([quick, again], ("hidden", "n")) == ([quick, again], 0)
 
 
 @pytest.mark.parametrize(

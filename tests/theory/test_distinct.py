@@ -8,8 +8,9 @@ import pytest
 from thresher.data.assumed import assumed
 from thresher.experiments.spoiled import network
 from thresher.theory.certificate import certify
-from thresher.theory.distinct import groups_of, new_rows
+from thresher.theory.distinct import groups_of, new_rows, told_apart
 from thresher.theory.forms import network_of
+from thresher.theory.fused import fused_of
 
 
 @pytest.mark.parametrize("copies", [1, 5, 40])
@@ -25,6 +26,30 @@ def test_rows_that_repeat_prove_nothing_new(copies: int, jitter: float) -> None:
     assert found["rows"].status == "fails"
     assert found["rows"].number == pytest.approx(8 / 6)
     assert not [name for name, status in found.levels.items() if "dictionary" in name and status == "holds"]
+
+
+@pytest.mark.parametrize("jitter", [1e-5, 1e-4, 1e-3])
+def test_rows_nearer_than_labels_can_show_prove_nothing_new(jitter: float) -> None:
+    """Noise on five rows is no more once copies of them are moved by less than the labels' rounding."""
+    rng = np.random.default_rng(3)
+    few, truth = rng.standard_normal((5, 3)), network(rng.standard_normal((3, 2)), np.ones(2))
+    X = np.tile(few, (40, 1)) + jitter * rng.standard_normal((200, 3))
+    found = certify(truth, X, np.tile(truth.predict(few), 40), precision=10 * jitter)
+    assert found["fits"].status == "holds"
+    assert found["rows"].number == pytest.approx(5 / 6)
+    assert not [name for name, status in found.levels.items() if "dictionary" in name and status == "holds"]
+
+
+def test_rows_are_told_apart_as_far_as_labels_show() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((300, 2)) + 10 * np.arange(300)[:, None]
+    worth = np.array([1.0, 0.0])
+    assert told_apart(rows, worth, np.full(300, 0.1), most=1000) == 300
+    assert told_apart(rows, worth, np.full(300, 0.1), most=20) == 20
+    # What no answer depends on tells nothing.
+    assert told_apart(rows, np.array([0.0, 0.0]), np.full(300, 0.1), most=1000) == 1
+    near = np.repeat(rows, 3, axis=0) + 0.1 * rng.random((900, 2))
+    assert told_apart(near[rng.permutation(900)], worth, np.full(900, 0.1), most=1000) == 300
 
 
 def test_repeated_rows_leave_a_certificate_as_it_was() -> None:
@@ -46,6 +71,19 @@ def test_groups_are_those_of_equal_rows(offset: float) -> None:
     order = rng.permutation(200)
     again = groups_of(different[which][order])
     assert (again[:, None] == again).tolist() == (groups[order][:, None] == groups[order]).tolist()
+
+
+def test_rows_that_are_answered_alike_are_told_far_from_zero() -> None:
+    """Beside the zeros of rows on which gates are closed, open rows far from zero look the same."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.standard_normal((40, 2)), np.zeros(40)]) + 1e6
+    X[:, 2] = 1.0
+    rows = np.repeat(X, 3, axis=0)
+    made = network(np.array([[1.0], [-0.5], [-0.5e6]]), np.ones(1))
+    found = fused_of(made, rows).alike
+    on = (X @ np.array([1.0, -0.5, -0.5e6]) > 0).sum()
+    assert 5 < on < 35
+    assert found.max() + 1 == on + 1
 
 
 def test_new_rows_are_neither_known_nor_repeated() -> None:

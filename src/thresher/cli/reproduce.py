@@ -17,7 +17,7 @@ from thresher.errors import writing
 from thresher.experiments import ALL, Choices, Experiment, Outcome, Summary, Sweep, experiments_named
 from thresher.experiments.estimate import duration, estimate
 from thresher.experiments.machine import cores
-from thresher.experiments.record import summed_up
+from thresher.experiments.record import DONE, summed_up
 from thresher.experiments.settings import Settings, write_settings
 
 if TYPE_CHECKING:
@@ -106,17 +106,28 @@ def _run(sweep: Sweep, folder: Path, choices: Choices, how: How) -> dict[str, An
 
 
 def _show(sweep: Sweep, folder: Path, how: How) -> dict[str, Any]:
-    """Write summary and figures, and print the tables if they are asked for."""
+    """Write summary and figures of all that is stored, and print the tables if they are asked for."""
     with summed_up(sweep.file.path):
-        summary = sweep.experiment.summarise(sweep.done) if sweep.done else Summary(())
-        files = _written(sweep, summary, folder)
+        stored, left_out = sweep.stored()
+        done = [outcome for outcome in stored if outcome.status == DONE]
+        summary = sweep.experiment.summarise(done) if done else Summary(())
+        files = _written(sweep, stored, summary, folder)
     if not how.as_json and not how.quiet:
         for table in summary.tables:
             print_table(table)
         for path in files:
             typer.echo(f"wrote {path}")
+    if left_out and not how.quiet:
+        text = f"{left_out} cells of smaller runs in {folder} are left out of tables and figures"
+        typer.echo(text, err=True)
     cells = [outcome.plain() for outcome in (*sweep.done, *sweep.failed)]
-    return {**_head(sweep), **summary.plain(), "cells": cells, "files": [str(path) for path in files]}
+    return {
+        **_head(sweep),
+        **summary.plain(),
+        "left_out": left_out,
+        "cells": cells,
+        "files": [str(path) for path in files],
+    }
 
 
 def _show_all(documents: list[dict[str, Any]], out: Path, how: How) -> None:
@@ -130,14 +141,16 @@ def _show_all(documents: list[dict[str, Any]], out: Path, how: How) -> None:
         typer.echo(f"wrote {page}")
 
 
-def _written(sweep: Sweep, summary: Summary, folder: Path) -> list[Path]:
+def _written(sweep: Sweep, stored: list[Outcome], summary: Summary, folder: Path) -> list[Path]:
     from thresher.report.figures import draw, save
 
+    done = [outcome for outcome in stored if outcome.status == DONE]
+    counts = {"cells": len(stored), "done": len(done), "failed": len(stored) - len(done)}
     path = folder / "summary.json"
-    text = json.dumps({**_head(sweep), **summary.plain()}, indent=2, allow_nan=False)
+    text = json.dumps({**_head(sweep), "counts": counts, **summary.plain()}, indent=2, allow_nan=False)
     with writing(path, "Use another --out."):
         write_whole(path, f"{text}\n".encode())
-    figures = draw(sweep.experiment.name, sweep.done)
+    figures = draw(sweep.experiment.name, done)
     drawn = [file for name, figure in figures.items() for file in save(figure, folder, name)]
     return [sweep.file.path, path, *drawn]
 

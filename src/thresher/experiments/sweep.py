@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from thresher.experiments.experiment import Experiment
+from thresher._version import __version__
+from thresher.experiments.experiment import Choices, Experiment
+from thresher.experiments.fullest import fullest
 from thresher.experiments.record import DONE, FAILED, Cell, CellFile, Outcome
 from thresher.experiments.workers import Task, here, in_processes, on_dask, one_by_one
 
@@ -49,6 +51,23 @@ class Sweep:
     def failed(self) -> list[Outcome]:
         """Outcomes of the cells that failed when they were run last."""
         return self._with_status(FAILED)
+
+    def stored(self) -> tuple[list[Outcome], int]:
+        """Give all outcomes of the folder that belong together, and count those of smaller runs.
+
+        Whichever commands ran them: they are of this version and of the data that there is, and come in the
+        order in which the experiment declares its cells. A quick run is left out beside a full one.
+        """
+        current = [
+            outcome
+            for outcome in self._known.values()
+            if outcome.version == __version__ and outcome.data == self.experiment.fingerprint(outcome.cell)
+        ]
+        kept, left_out = fullest(current, self.experiment.varies)
+        declared = [*self.experiment.cells(Choices()), *self.experiment.cells(Choices(quick=True))]
+        order = {cell.key(""): number for number, cell in enumerate(declared)}
+        kept.sort(key=lambda outcome: order.get(outcome.cell.key(""), len(order)))
+        return kept, left_out
 
     def check(self, data: Path | None) -> None:
         """Raise now if the data files that pending cells need are missing or damaged."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,37 +10,6 @@ from thresher.experiments.catalogue import FIGURES
 from thresher.experiments.estimate import method_of
 from thresher.experiments.methods import METHODS, NAMES
 from thresher.report.heatmaps import scale_of
-
-# What tells runs of the same cell apart: the fullest counts.
-EXTENT = ("n", "passes", "seconds")
-
-
-def fullest(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], int]:
-    """Keep, of each part and method, the cells with most rows, passes and time; and count the others.
-
-    A folder may hold a quick run and a full one, and results of older versions: a figure of both would mix
-    what cannot be compared.
-    """
-    latest: dict[str, Outcome] = {}
-    for outcome in outcomes:
-        text = json.dumps([outcome.cell.configuration, outcome.cell.seed], sort_keys=True)
-        latest.pop(text, None)
-        latest[text] = outcome
-    largest: dict[tuple[Any, ...], tuple[float, ...]] = {}
-    for outcome in latest.values():
-        group, extent = _group(outcome), _extent(outcome)
-        largest[group] = max(largest.get(group, extent), extent)
-    kept = [outcome for outcome in latest.values() if _extent(outcome) == largest[_group(outcome)]]
-    return kept, len(latest) - len(kept)
-
-
-def _group(outcome: Outcome) -> tuple[Any, ...]:
-    of = outcome.cell.configuration
-    return of.get("part"), of.get("variant"), of.get("line"), method_of(outcome.cell)
-
-
-def _extent(outcome: Outcome) -> tuple[float, ...]:
-    return tuple(outcome.cell.configuration.get(name) or 0 for name in EXTENT)
 
 
 def place_of(outcome: Outcome, varies: Sequence[str]) -> list[tuple[bool, Any]]:

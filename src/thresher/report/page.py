@@ -13,10 +13,11 @@ from thresher._version import __version__
 from thresher.atomic import write_whole
 from thresher.errors import DataFileError, writing
 from thresher.experiments import EXPERIMENTS, Outcome, Summary
+from thresher.experiments.fullest import fullest
 from thresher.experiments.record import DONE, CellFile, summed_up
 from thresher.experiments.settings import read_settings
 from thresher.experiments.sweep import FILE
-from thresher.report.cells import fullest, place_of, plain_cell, quantities
+from thresher.report.cells import place_of, plain_cell, quantities
 from thresher.report.figures import STYLE, draw
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _section(folder: Path) -> dict[str, Any]:
             "Run `thresher reproduce` first, or give another folder."
         )
     experiment = EXPERIMENTS[names.pop()]
-    shown, left_out = fullest(outcomes)
+    shown, left_out = fullest(outcomes, experiment.varies)
     shown.sort(key=lambda outcome: place_of(outcome, experiment.varies))
     done = [outcome for outcome in shown if outcome.status == DONE]
     summary = experiment.summarise(done) if done else Summary(())

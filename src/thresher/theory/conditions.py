@@ -99,7 +99,10 @@ def fits(residual: NDArray[np.float64], rounding: NDArray[np.float64]) -> Condit
 def enough_rows(n: int, distinct: int, s: int) -> Condition:
     """Ask for rows enough that a fit is no accident: twice what telling s weights from s others needs."""
     asked = ROWS_PER_WEIGHT * s
-    repeated = f" ({n - distinct:,} more repeat them in the inputs used and prove nothing new)"
+    repeated = (
+        f" ({n - distinct:,} more repeat them in the inputs used, as far as labels can show, and prove "
+        "nothing new)"
+    )
     return condition(
         "rows",
         distinct >= asked,

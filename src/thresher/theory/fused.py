@@ -106,9 +106,14 @@ class Fused:
         """Number the groups of rows that are the same in all columns of the support.
 
         The network answers them alike, so their labels are rounded alike: those on which all gates are
-        closed, for one.
+        closed, for one. What counts is how far a column ranges over the rows on which its gate is open: the
+        zeros of the others lie far off where inputs are far from zero.
         """
-        return groups_of(self.raw)
+        open_ = self.raw != 0
+        most = np.where(open_, self.raw, -np.inf).max(axis=0, initial=-np.inf)
+        least = np.where(open_, self.raw, np.inf).min(axis=0, initial=np.inf)
+        ranges = np.where(most > least, most - least, np.abs(self.raw).max(axis=0, initial=0.0))
+        return groups_of(self.raw, ranges)
 
     def taken(self) -> NDArray[np.bool_]:
         """Mark, for each distinct gate and each column of `inputs`, what the support holds."""

@@ -20,6 +20,7 @@ from thresher.theory import conditions as state
 from thresher.theory import effects
 from thresher.theory.conditions import FAILS, HOLDS, UNKNOWN, Condition
 from thresher.theory.dictionary import Dictionary, Scan, scan, whole_spectrum
+from thresher.theory.distinct import told_apart
 from thresher.theory.effects import Refit, refit_of
 from thresher.theory.fused import Fused, fused_of
 from thresher.theory.identity import identity
@@ -95,7 +96,7 @@ def conditions_of(output: Output) -> list[Condition]:
     fitting = state.fits(output.residual, output.rounding.rows)
     found = [
         fitting,
-        state.enough_rows(len(fused.inputs), int(fused.groups.max()) + 1, fused.size),
+        state.enough_rows(len(fused.inputs), _distinct_rows(output), fused.size),
         state.decided_gates(fused),
         state.independent(fused, output.spectrum),
     ]
@@ -108,6 +109,22 @@ def conditions_of(output: Output) -> list[Condition]:
     doubt = _doubt(output) if refit is not None and fitting.holds else None
     told = identity(output.network, doubt)
     return [*found, state.activity(fused), state.apart(fused), state.identified(told)]
+
+
+def _distinct_rows(output: Output) -> int:
+    """Count the rows that differ in the inputs used by more than rounding, and than labels can hide.
+
+    How many can be told by their labels is counted no further than is asked for.
+    """
+    fused, distinct = output.fused, int(output.fused.groups.max()) + 1
+    asked = state.ROWS_PER_WEIGHT * fused.size
+    used = np.unique(fused.feature[fused.feature >= 0])
+    worth = np.zeros(fused.inputs.shape[1])
+    inner = fused.neuron >= 0
+    np.maximum.at(worth, fused.feature[inner], np.abs(fused.weights[inner]))
+    hidden = state.ROUNDING_FACTOR * output.rounding.rows
+    told = told_apart(fused.inputs[:, used], worth[used], hidden, asked)
+    return distinct if told >= asked else min(distinct, told)
 
 
 def _doubt(output: Output) -> NDArray[np.float64]:  # (neurons, features + 1)
