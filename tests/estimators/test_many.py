@@ -479,7 +479,7 @@ def digits() -> Any:
 def test_partial_fit_learns_digits_within_the_budget_at_every_call(digits: Any) -> None:
     data, test, y, truth = digits
     model = SparseMLPClassifier(300, 50, random_state=0)
-    for _ in range(5):
+    for _ in range(2):
         for first in range(0, len(data), 200):
             part = slice(first, first + 200)
             model.partial_fit(data[part], y[part], classes=np.arange(10))

@@ -330,7 +330,7 @@ class SparseMLPClassifierCV(Scored, ClassifierMixin, ClassPredictor, SetPredicto
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> path = SparseMLPClassifierCV([2, 10], hidden=3, cv=2, max_iter=20, random_state=0).fit(X, y)
+    >>> path = SparseMLPClassifierCV([2, 10], hidden=3, cv=2, max_iter=5, random_state=0).fit(X, y)
     >>> path.nonzeros_ <= path.budget_, path.scores_.shape
     (True, (2, 2))
     """
