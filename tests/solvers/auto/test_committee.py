@@ -85,6 +85,13 @@ def test_noise_is_what_members_leave_of_what_a_constant_leaves() -> None:
     assert trained(objective_of(CURVE, SquaredError()), passes=60).noise() < 0.2
 
 
+def test_what_members_fit_of_noise_is_what_they_leave_less_on_rows_they_see() -> None:
+    pure = np.random.default_rng(1).standard_normal(ROWS)
+    noisy, exact = (trained(objective_of(y, SquaredError()), passes=60) for y in (pure, CURVE))
+    assert noisy.fitted_noise() > 5 * exact.fitted_noise()
+    assert trained(objective_of(pure, SquaredError()), torch.full((ROWS,), -1)).fitted_noise() == 0
+
+
 def test_the_mean_of_many_scores_better_than_one_alone() -> None:
     noisy = CURVE + np.random.default_rng(1).standard_normal(ROWS)
     committee = trained(objective_of(noisy, SquaredError()), passes=60)

@@ -127,10 +127,10 @@ class Committee:
     def trained(self, passes: float, seed: int, tuning: CommitteeTuning) -> Iterator[tuple[Committee, float]]:
         """Train all members by minibatches; gives the committee after every pass, and what that took."""
         data, layout = self.together.data, self.together.layout
-        dispersion = 1.0
+        dispersion = 1.0, 0.0
 
         def decay(indices: Tensor) -> Tensor:
-            penalty = tuning.penalty(self.objective.loss, dispersion)
+            penalty = tuning.penalty(*dispersion)
             return ~layout.is_bias(indices) * (penalty / data.amount)
 
         batch = tuning.batch(data.rows)
@@ -150,8 +150,11 @@ class Committee:
         random = np.random.default_rng([seed, 8])
 
         def measure(point: Point, number: int) -> float:
-            due = self.objective.loss.quadratic and number % tuning.every == 0
-            return replace(self, point=point).noise() if due else math.nan
+            nonlocal dispersion
+            if self.objective.loss.quadratic and number % tuning.every == 0:
+                now = replace(self, point=point)
+                dispersion = now.noise(), now.fitted_noise()
+            return math.nan
 
         trained = train(
             self.together,
@@ -163,8 +166,7 @@ class Committee:
             measure=measure,
             exchange=self._narrowed(tuning) if self.together.allowed is not None else None,
         )
-        for point, noise, taken in trained:
-            dispersion = dispersion if math.isnan(noise) else noise
+        for point, _, taken in trained:
             yield replace(self, point=point), taken
 
     def _narrowed(self, tuning: CommitteeTuning) -> Callable[[Adam], None] | None:
@@ -220,6 +222,18 @@ class Committee:
             # Losses below zero have no shares.
             return 1.0
         return min(1.0, self.score() / max(loss_of_constant(self.objective), 1e-300))
+
+    def fitted_noise(self) -> float:
+        """Give what members leave less on rows they see than on others, as a share of a constant's."""
+        data, half = self.objective.data, self.members // 2
+        every, targets = self.outputs(), data.targets.repeat_interleave(self.members, 0)
+        losses = self.objective.loss.value(every.flatten(0, 1), targets).double().view(len(every), -1)
+        blind = self.fold[:, None] == torch.arange(self.members) % half
+        if not bool(blind.any()):
+            return 0.0
+        share = data.share.double()[:, None]
+        unseen, seen = ((losses * share * of).sum() / (share * of).sum() for of in (blind, ~blind))
+        return min(1.0, max(0.0, float(unseen - seen) / max(loss_of_constant(self.objective), 1e-300)))
 
     def teach(self, targets: Tensor, share: float, fold: int | None = None) -> Tensor:
         """Move targets by a share of the way to the mean of what the members predict.
