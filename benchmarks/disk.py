@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from measuring import Measurement, Options
 
-COLUMNS, SHARD_ROWS, GROUP_ROWS = 1_000, 32_768, 1_024
+COLUMNS, SHARD_ROWS, GROUP_ROWS = 1_000, 8_192, 1_024
 BUDGET, HIDDEN, PASSES, LIMIT = 100, 50, 2, "16MB"
 KINDS = ("npy", "parquet")
 GIGABYTE = 2**30
