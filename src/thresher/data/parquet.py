@@ -56,6 +56,7 @@ def open_parquet(
     footers : Footers
     """
     try:
+        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise MissingExtraError(
@@ -94,6 +95,9 @@ def open_parquet(
             out[:, first : first + len(part)] = np.stack(
                 [_complete(path, name, table.column(name), before).to_numpy() for name in part]
             ).T
+        # Its own store of memory grows to several times what is read.
+        del table
+        pa.default_memory_pool().release_unused()
         return out
 
     answer = None if not labels else labels[0] if len(labels) == 1 else np.column_stack(labels)

@@ -14,7 +14,7 @@ import numpy as np
 from thresher.memory import own_pages
 
 # Bytes of the pieces that are kept for later, and of the smallest piece that is worth it.
-SPARE_BYTES, LEAST_BYTES = 8 * 2**20, 2**17
+SPARE_BYTES, LEAST_BYTES = 4 * 2**20, 2**17
 
 
 class Room:

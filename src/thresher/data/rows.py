@@ -265,7 +265,9 @@ class OnDisk:
             return known
         reading = self._held[place] = self._room.thread.submit(self._read, place)
         rows = sum(self.blocks[held].rows for held in self._held)
-        while rows > self._held_rows and len(self._held) > 2:
+        # Until an order was drawn, rows are read one block after the other: that and the next are enough.
+        most = self._held_rows if self._buffers else 0
+        while rows > most and len(self._held) > 2:
             gone, future = self._held.popitem(last=False)
             future.cancel()
             rows -= self.blocks[gone].rows
