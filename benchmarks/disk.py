@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from measuring import Measurement, Options
 
-COLUMNS, SHARD_ROWS, GROUP_ROWS = 1_000, 32_768, 1_024
-BUDGET, HIDDEN, PASSES, LIMIT = 100, 50, 2, "16MB"
+COLUMNS, SHARD_ROWS, GROUP_ROWS = 1_000, 8_192, 1_024
+BUDGET, HIDDEN, PASSES, LIMIT = 100, 50, 2, "8MB"
 KINDS = ("npy", "parquet")
 GIGABYTE = 2**30
 RESIDENT_BAR, TIME_BAR = 500.0, 1.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,14 @@ def kept_pages() -> Iterator[None]:
         settings(MMAP_THRESHOLD, LEAST_MAPPED)
         settings(TRIM_THRESHOLD, min(int(given), MOST_MAPPED))
         give_back()
+
+
+def own_pages(size: int) -> mmap.mmap:
+    """Give zeros in memory of their own, which goes back to the system as soon as it is let go."""
+    if hasattr(mmap, "MAP_PRIVATE"):
+        # Pages that could be shared with other processes take twice as long to come.
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mmap.mmap(-1, size)
 
 
 def give_back() -> None:

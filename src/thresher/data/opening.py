@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from thresher.data.parquet import open_parquet
+from thresher.data.parquet import Footers, open_parquet
+from thresher.data.room import Room
 from thresher.data.rows import Block, OnDisk
 from thresher.data.shards import Shard, open_npy, open_npz, open_svmlight
 from thresher.data.tables import KINDS
@@ -68,7 +70,9 @@ def open_rows(
     ...     rows.shape, rows.target.shape, rows[3:5].tolist()
     ((12, 1), (12,), [[6.0], [0.0]])
     """
-    shards = [_opened(file, target, columns) for file in files_of(Path(path))]
+    room, footers = Room(), Footers()
+    opened = partial(_opened, target=target, columns=columns, room=room, footers=footers)
+    shards = list(room.thread.map(opened, files_of(Path(path))))
     first = shards[0]
     if first.sparse and columns is not None and not isinstance(columns, int):
         raise ParameterError(f"columns={columns!r}, but the columns of {first.path} have no names.")
@@ -86,7 +90,8 @@ def open_rows(
         if not count:
             raise DataError(f"{path} holds no {what}, but one or more are needed.")
     labels = [shard.target for shard in shards if shard.target is not None]
-    return OnDisk(blocks, width, first.dtype, first.names, np.concatenate(labels) if labels else None)
+    target_of_all = np.concatenate(labels) if labels else None
+    return OnDisk(blocks, width, first.dtype, first.names, target_of_all, room=room)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -102,16 +107,18 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
-def _opened(path: Path, target: Any, columns: Sequence[str] | int | None) -> Shard:
+def _opened(
+    path: Path, target: Any, columns: Sequence[str] | int | None, room: Room, footers: Footers
+) -> Shard:
     """Open one file by its ending."""
     kind = ROW_KINDS.get(path.suffix.lower())
     if kind == "parquet":
         if isinstance(columns, int):
             raise ParameterError(f"columns={columns}, but the columns of {path} have names: give these.")
         names = () if target is None else (target,) if isinstance(target, (str, int)) else tuple(target)
-        return open_parquet(path, names, columns)
+        return open_parquet(path, names, columns, room, footers)
     if kind == "npy":
-        return open_npy(path, target)
+        return open_npy(path, target, room)
     if kind == "npz":
         return open_npz(path, target)
     if kind == "svmlight":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, pairwise
 from typing import Any
@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from thresher.data.room import Room
 from thresher.data.shards import Shard
 from thresher.errors import DataError
+from thresher.memory import give_back
 
 # Bytes of the rows that are shuffled among each other. Blocks come in an order of their own, so that rows
 # that were written together meet rows from all over the data; twice as much is held, to read ahead.
 SHUFFLED_BYTES = 6 * 2**20
 # Blocks that are shuffled among each other where each is larger than that.
 LEAST_SHUFFLED = 2
+# Bytes that are read until what the heap holds and nobody uses goes back to the system: a few milliseconds,
+# while so much is read in fifty or more.
+TIDIED_BYTES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +80,12 @@ class OnDisk:
         columns: tuple[str, ...] | None = None,
         target: np.ndarray | None = None,
         chosen: np.ndarray | None = None,
+        room: Room | None = None,
     ) -> None:
         self.blocks, self.dtype, self.columns, self.target = tuple(blocks), dtype, columns, target
         # Numbers of the columns that are read, where it is not all of them.
         self.chosen = chosen
+        self._room = room or Room()
         self.starts = [0, *accumulate(block.rows for block in blocks)]
         self.shape = (self.starts[-1], width)
         self.sparse = self.blocks[0].shard.sparse
@@ -87,13 +94,13 @@ class OnDisk:
             each += 8 * self.numbers_each
         self._shuffled_rows = max(1, SHUFFLED_BYTES // max(1, each))
         largest = max(block.rows for block in self.blocks)
-        self._held_rows = 2 * (self._shuffled_rows + LEAST_SHUFFLED * largest)
-        self._held: OrderedDict[int, Future[Any]] = OrderedDict()
+        self._tidied_rows = max(1, TIDIED_BYTES // max(1, each))
+        self._read_rows = 0
+        self._held_rows = 2 * (max(self._shuffled_rows, (LEAST_SHUFFLED - 1) * largest) + largest)
         self._sound: dict[int, float] = {}
         # The blocks that are shuffled together in the order drawn last, and the buffer that each is in.
         self._buffers: list[list[int]] = []
         self._buffer_of: dict[int, int] = {}
-        self._reader = ThreadPoolExecutor(1, "rows")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -101,6 +108,10 @@ class OnDisk:
     def __repr__(self) -> str:
         kind = "sparse rows" if self.sparse else "rows"
         return f"<{self.shape[0]:,} {kind} of {self.shape[1]:,} {self.dtype} on disk>"
+
+    @property
+    def _held(self) -> OrderedDict[int, Future[Any]]:
+        return self._room.held(self)
 
     @property
     def nnz(self) -> int:
@@ -135,13 +146,13 @@ class OnDisk:
                 picked = picked if block.picked is None else block.picked[picked]
                 blocks.append(replace(block, rows=int(last - first), picked=picked))
         target = None if self.target is None else self.target[rows]
-        return OnDisk(blocks, self.shape[1], self.dtype, self.columns, target, self.chosen)
+        return OnDisk(blocks, self.shape[1], self.dtype, self.columns, target, self.chosen, self._room)
 
     def only(self, columns: np.ndarray) -> OnDisk:
         """Give a source of some of the columns, ascending, without reading them."""
         names = None if self.columns is None else tuple(self.columns[place] for place in columns)
         chosen = columns if self.chosen is None else self.chosen[columns]
-        return OnDisk(self.blocks, len(columns), self.dtype, names, self.target, chosen)
+        return OnDisk(self.blocks, len(columns), self.dtype, names, self.target, chosen, self._room)
 
     def order(self, random: np.random.Generator) -> np.ndarray:  # (n,)
         """Draw an order of all rows in which reading them is quick.
@@ -195,7 +206,10 @@ class OnDisk:
             here = slice(max(0, first - start), last - start)
             parts.append(self._block(place, place + 1)[here, columns])
             place += 1
-        return parts[0] if len(parts) == 1 else stacked(parts)
+        if len(parts) == 1 or self.sparse:
+            return stacked(parts)
+        out = self._room.empty(sum(map(len, parts)), parts[0].shape[1], self.dtype)
+        return np.concatenate(parts, out=out)
 
     def _rows(self, rows: np.ndarray, columns: Any) -> Any:
         if rows.dtype == bool:
@@ -218,7 +232,7 @@ class OnDisk:
                 parts.append(part)
                 continue
             if out is None:
-                out = np.empty((len(rows), part.shape[1]), dtype=self.dtype)
+                out = self._room.empty(len(rows), part.shape[1], self.dtype)
             out[chosen] = part
         if drawn and self._buffers:
             last = max(self._buffer_of[block] for block in needed.tolist())
@@ -249,9 +263,11 @@ class OnDisk:
         if known is not None and not (known.done() and known.exception() is not None):
             self._held.move_to_end(place)
             return known
-        reading = self._held[place] = self._reader.submit(self._read, place)
+        reading = self._held[place] = self._room.thread.submit(self._read, place)
         rows = sum(self.blocks[held].rows for held in self._held)
-        while rows > self._held_rows and len(self._held) > 2:
+        # Until an order was drawn, rows are read one block after the other: that and the next are enough.
+        most = self._held_rows if self._buffers else 0
+        while rows > most and len(self._held) > 2:
             gone, future = self._held.popitem(last=False)
             future.cancel()
             rows -= self.blocks[gone].rows
@@ -260,6 +276,10 @@ class OnDisk:
     def _read(self, place: int) -> Any:
         """Read a block, and refuse it the first time if it holds what is not a finite number."""
         block = self.blocks[place]
+        self._read_rows += block.rows
+        if self._read_rows >= self._tidied_rows:
+            self._read_rows = 0
+            give_back()
         values = block.shard.read(block.number, self.chosen)
         if self.sparse:
             values = in_order(values, self.shape[1], self.chosen)
@@ -299,6 +319,8 @@ def is_sparse(X: Any) -> bool:
 
 def stacked(parts: list[Any]) -> Any:
     """Put rows on top of each other."""
+    if len(parts) == 1:
+        return parts[0]
     if scipy.sparse.issparse(parts[0]):
         return scipy.sparse.vstack(parts, format="csr")
     return np.concatenate(parts)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import io
-import mmap
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from thresher.data.arrays import CSR_PARTS
+from thresher.data.room import Room
 from thresher.errors import DataError, DataFileError, ThresherError
 
 # Bytes of a block where a file can be read from anywhere.
@@ -96,7 +96,7 @@ def kept(dtype: np.dtype[Any], path: Path) -> np.dtype[Any]:
     return dtype.newbyteorder("=") if dtype.name in KEPT else np.dtype(np.float64)
 
 
-def open_npy(path: Path, target: str | int | None) -> Shard:
+def open_npy(path: Path, target: str | int | None, room: Room) -> Shard:
     """Open an array of two dimensions, of which one column may be the target."""
     with reading(path):
         # The map tells where the numbers begin, and refuses a file that is cut. Rows are read, not mapped:
@@ -115,7 +115,7 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
     step = max(1, BLOCK_BYTES // max(1, each))
 
     def read_whole(number: int) -> np.ndarray:
-        values = empty_block(min(step, count - number * step), width, raw)
+        values = room.empty(min(step, count - number * step), width, raw)
         with path.open("rb", buffering=0) as file:
             file.seek(offset + number * step * each)
             read = file.readinto(values.data) or 0
@@ -141,15 +141,6 @@ def open_npy(path: Path, target: str | int | None) -> Shard:
         parts = [read_whole(number)[:, place].copy() for number in range(len(rows))]
     labels = np.concatenate(parts) if parts else np.empty(0, raw)
     return Shard(path, rows, width - 1, dtype, read_inputs, labels)
-
-
-def empty_block(rows: int, width: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """Make room for a block in memory of its own.
-
-    Blocks come and go by the thousand: in the heap they would leave gaps.
-    """
-    memory = mmap.mmap(-1, max(1, rows * width * dtype.itemsize))
-    return np.frombuffer(memory, dtype, rows * width).reshape(rows, width)
 
 
 def _column(path: Path, target: str | int, width: int) -> int:

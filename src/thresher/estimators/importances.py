@@ -48,8 +48,10 @@ def spreads_of(rows: Rows, layers: tuple[Layer, ...], direct: Weights | None) ->
 def _written_out(X: Any, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Give some rows and columns as numbers in float64."""
     if isinstance(X, OnDisk):
-        parts = [_written_out(part, np.arange(part.shape[0]), columns) for _, part in X.take(rows).chunks()]
-        return np.concatenate(parts) if parts else np.zeros((0, len(columns)))
+        if not len(rows) or not len(columns):
+            return np.zeros((len(rows), len(columns)))
+        parts = [part for _, part in X.take(rows).only(columns).chunks()]
+        return np.concatenate([part.toarray() if X.sparse else part for part in parts]).astype(np.float64)
     if scipy.sparse.issparse(X):
         return columns_of(scipy.sparse.csr_array(X[rows]), columns).toarray().astype(np.float64)
     return np.asarray(X[np.ix_(rows, columns)], dtype=np.float64)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import mmap
 
 import torch
 from torch import Tensor
 
 from thresher.device import on_host
+from thresher.memory import own_pages
 
 # Numbers in one chunk of intermediate results: 2 MB in float32, which stays near the processor.
 CHUNK_NUMBERS = 2**19
@@ -28,4 +28,4 @@ def pages(*shape: int, dtype: torch.dtype) -> Tensor:
     numbers = math.prod(shape)
     if numbers == 0 or not on_host():
         return torch.zeros(shape, dtype=dtype)
-    return torch.frombuffer(mmap.mmap(-1, numbers * dtype.itemsize), dtype=dtype).view(shape)
+    return torch.frombuffer(own_pages(numbers * dtype.itemsize), dtype=dtype).view(shape)
