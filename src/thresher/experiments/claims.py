@@ -168,7 +168,7 @@ def _times(part: Part, outcomes: Sequence[Outcome]) -> list[Claim]:
             continue
         statement = f"{part.title}: the time of {NAMES[method]} {word} with s"
         if not trends:
-            why = f"no width has {LEAST} budgets"
+            why = f"no width has {LEAST} budgets" if every else "no cell has a time of the processor"
             cut = f"{why} at which no limit of seconds stopped the fit"
             found.append(Claim(statement, UNTESTED, cut if stopped else why))
             continue

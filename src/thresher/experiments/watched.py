@@ -39,6 +39,9 @@ QUICK_TRAINING = 5
 # comes first even where rows are few.
 FIRST = 2.0
 
+# Bytes of working arrays: by default students would read half of the pixels that vary.
+MEMORY = 2**28
+
 # Weights this close, relative to the largest of a neuron or an output, count as found.
 FOUND = 1e-3
 
@@ -125,6 +128,7 @@ def _watcher(cell: Cell) -> Any:
         max_iter=cell["passes"],
         random_state=cell.seed + 1,
         tuning=Tuning(judge=JudgeTuning(first=FIRST)),
+        memory_limit=MEMORY,
         callback=time_limit(SECONDS),
     )
 

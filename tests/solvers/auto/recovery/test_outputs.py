@@ -19,7 +19,12 @@ from thresher.objective.data import Data
 from thresher.objective.layout import Layout
 from thresher.objective.loss import Huber, SquaredError
 from thresher.objective.relu import Relu
-from thresher.solvers.auto.recovery.outputs import outputs_may_be_exact, recover_outputs, steady_inputs
+from thresher.solvers.auto.recovery.outputs import (
+    Outputs,
+    outputs_may_be_exact,
+    recover_outputs,
+    steady_inputs,
+)
 from thresher.solvers.auto.recovery.problem import Problem, Progress
 from thresher.solvers.auto.recovery.recoveries import recovery_of
 from thresher.solvers.auto.recovery.tuning import RecoverTuning
@@ -183,3 +188,24 @@ def test_students_are_not_trained_on_inputs_with_rare_large_values() -> None:
         j not in (3, 5) for j in range(INPUTS)
     ]
     assert steady_inputs(problem_of(0 * X, Y).objective, 20.0).all()
+
+
+def test_rare_inputs_are_fitted_to_all_rows() -> None:
+    """On the rows of a sample alone, an input that few of them have spoils all other rows."""
+    rng = np.random.default_rng(0)
+    X, Y = drawn(2, rows=11_000)
+    rare = np.zeros((len(X), 5))
+    rare[rng.integers(0, len(X), (3, 5)), np.arange(5)] = rng.uniform(0.1, 50, (3, 5))
+    for inputs, rows in ((X, RecoverTuning().sample), (np.hstack([X, rare]), len(X))):
+        assert Outputs(problem_of(inputs, Y), math.inf).lines.objective.data.rows == rows
+
+
+def test_steps_are_shorter_where_inputs_rise_and_fall_together() -> None:
+    X, Y = drawn(2, rows=400)
+    X = np.hstack([X, normal(400, 40, seed=5)])
+    assert Outputs(problem_of(X, Y), math.inf).coherence == 1.0
+    together = np.abs(X + 3)
+    eigenvalue = np.linalg.eigvalsh(together.T @ together / len(X))[-1]
+    found = Outputs(problem_of(together, Y), math.inf).coherence
+    assert found == pytest.approx(math.sqrt(eigenvalue / RecoverTuning().coherent), rel=1e-5)
+    assert found > 5

@@ -51,6 +51,8 @@ class Search:
         self.unit = min(max(1.0, tuning.unit_rows / objective.data.rows), tuning.unit_share * problem.passes)
         self.rate = tuning.rate * self.spread / math.sqrt(problem.budget)
         self.passes, self.residual = 0.0, 0.0
+        # By how much more sums of inputs vary than those of independent ones.
+        self.coherence = 1.0
         # Mean losses after each wide training.
         self.values: list[float] = []
         self.axes, self.signs = self._axes()
@@ -137,7 +139,7 @@ class Search:
         """Draw small random neurons whose sum has about the given size, and their signs."""
         inputs, bias = self.form.layout.widths[0] // 2, int(self.form.layout.bias)
         weights = self._noise(count, inputs + bias)
-        weights *= self.tuning.start * size / math.sqrt(weights.numel())
+        weights *= self.tuning.start * size / math.sqrt(weights.numel()) / self.coherence
         signs = torch.full((count,), self.signs or 1.0, dtype=weights.dtype)
         if not self.signs:
             signs[1::2] = -1

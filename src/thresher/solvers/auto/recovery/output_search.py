@@ -36,6 +36,8 @@ class Told:
         The mean loss that those leave, if errors are to be compared with it where it is small; else infinity.
     steady : int64 tensor
         The inputs that students may read.
+    coherence : float
+        By how much more sums of inputs vary than those of independent ones.
     folding : bool tensor of shape (inputs,)
         The inputs that may have folds.
     most : int
@@ -48,6 +50,7 @@ class Told:
     known: AbsoluteForm
     left: float
     steady: Tensor
+    coherence: float
     folding: Tensor
     most: int
     finish: Callable[[AbsoluteForm], Fit]
@@ -70,12 +73,21 @@ class OutputSearch(Search):
     def __init__(self, problem: Problem, rival: float, told: Told) -> None:
         super().__init__(problem, rival, told.steady, told.folding)
         self.told = told
+        self.coherence = told.coherence
+        # The share of its spread above which a student looks nothing like a network.
+        self.nothing = self.tuning.early
         if 2 * told.left <= self.tuning.mostly * self.spread**2:
             # How near a student is shows in what least squares leave: a linear part explains nearly all.
             self.spread = math.sqrt(2 * told.left)
             self.rate = self.tuning.rate * self.spread / math.sqrt(problem.budget)
             most, last = self.tuning.hopeless_rest, self.tuning.unexplained_rest
             self.tuning = replace(self.tuning, hopeless=most, unexplained=last)
+            self.nothing = most
+            if self.coherence > 1:
+                # Short steps take longer, and students that learn slowly are no sign that there is nothing.
+                self.unit = max(self.unit, self.tuning.coherent_rows / problem.objective.data.rows)
+                self.tuning = replace(self.tuning, standstill=1.0)
+        self.rate /= self.coherence
         known = on_inputs(told.known, self.subset.units[0])
         self.known = known.to(self.form.data.dtype).folded(self.form)
         self.exact = absolute_objective(told.exact, told.folding)

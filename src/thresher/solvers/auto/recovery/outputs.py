@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from thresher.objective.data import Data
+from thresher.objective.data import Batch, Data
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.equations import matrix_bytes
 from thresher.solvers.auto.newton import Fit
@@ -70,8 +70,16 @@ class Outputs:
     def __init__(self, problem: Problem, rival: float) -> None:
         self.problem, self.rival, self.tuning = problem, rival, problem.tuning
         tuning, exact = problem.tuning, problem.objective.to(torch.float64)
-        rows = max(tuning.sample, int(tuning.sample_each * problem.budget), 8 * exact.layout.widths[0])
         order = np.random.default_rng([problem.seed, 4]).permutation(exact.data.rows)
+        rows = max(tuning.sample, int(tuning.sample_each * problem.budget), 8 * exact.layout.widths[0])
+        largest = largest_product(exact.data.take(np.sort(order[: tuning.sample])), exact.layout.widths[0])
+        self.coherence = max(1.0, math.sqrt(largest / tuning.coherent))
+        # Shorter steps stand larger values.
+        steady = steady_inputs(problem.objective, tuning.highest * self.coherence)
+        self.steady = steady.nonzero().flatten()
+        if not bool(steady.all()):
+            # Inputs that are rarely on are fitted to few rows of a sample, and spoil all others.
+            rows = exact.data.rows
         few = replace(exact, data=exact.data.take(np.sort(order[:rows])))
         self.lines = Lines(few, tuning)
         self.joint = Joint(exact, few, problem.budget, float(self.lines.peaks.norm()), tuning)
@@ -81,7 +89,6 @@ class Outputs:
         # What searches came closest with, for outputs that are not found.
         self.nearest: dict[int, tuple[AbsoluteForm, float]] = {}
         self.stack = self.lines.fitted()
-        self.steady = steady_inputs(problem.objective, tuning.highest).nonzero().flatten()
 
     @property
     def _missing(self) -> list[int]:
@@ -133,7 +140,7 @@ class Outputs:
         if closest is not None and closest[1] < self._closest(output):
             self.nearest[output] = closest
             self.successes += int(output in self._near)
-        if 2 * min(search.values, default=math.inf) > self.tuning.early * search.spread**2:
+        if 2 * min(search.values, default=math.inf) > search.nothing * search.spread**2:
             # Nothing like a network was seen.
             self.failed = max(self.failed, self.tuning.in_vain)
 
@@ -157,13 +164,23 @@ class Outputs:
             exact=exact,
             known=stack.form(output),
             # Every other search is measured by what least squares leave: each finds what the other misses.
-            left=float(stack.values[output]) if self.tried[output] % 2 else math.inf,
+            left=float(stack.values[output]) if self._measured_by_rest(output) else math.inf,
             steady=self.steady,
+            coherence=self.coherence,
             folding=self.lines.foldable,
             most=problem.budget,
             finish=partial(self.cut_short, output),
         )
         return OutputSearch(alone_problem, self.rival, told)
+
+    def _measured_by_rest(self, output: int) -> bool:
+        """Say whether a search is measured by what least squares leave of its output.
+
+        Where inputs alone explain nearly all, as in logits of images, the first one is: steps that suit the
+        whole output would undo the linear part.
+        """
+        alone = len(self.lines.weights) == 0
+        return bool(self.tried[output] % 2) != alone
 
     def _steadied(self, data: Data, linear: Tensor) -> Data:
         """Take what inputs that students do not see are known to add off the targets."""
@@ -230,6 +247,20 @@ def _replaced(stack: Stack, output: int, form: AbsoluteForm, value: float, input
         values=values,
         **changed,
     )
+
+
+def largest_product(data: Data, inputs: int) -> float:
+    """Give the largest eigenvalue of the mean products of inputs, which have unit size.
+
+    Its root says by how much a step on all weights moves answers more than one on independent inputs does:
+    pixels rise and fall together, so that steps which are as large on each of them add up.
+    """
+
+    def products(batch: Batch) -> tuple[Tensor, ...]:
+        return (batch.X.T @ (batch.X * batch.share[:, None]),)
+
+    (found,) = data.total(products, inputs)
+    return float(torch.linalg.eigvalsh(found)[-1])
 
 
 def steady_inputs(objective: Relu, highest: float) -> Tensor:  # (inputs,), bool

@@ -175,6 +175,11 @@ class RecoverTuning:
     mostly: float = 1e-2
     hopeless_rest: float = 0.9
     unexplained_rest: float = 0.3
+    # The largest eigenvalue of mean products of inputs above which steps are shorter, by the root of what
+    # exceeds this: it is 1 where inputs are independent, and a hundred or two for images. And the rows that
+    # then make up a pass as it is counted, where least squares leave little.
+    coherent: float = 4.0
+    coherent_rows: float = 2e5
     # Outputs in a row that are not found while none has been: then nothing is.
     in_vain: int = 2
     # Newton steps of the whole network at the end.
