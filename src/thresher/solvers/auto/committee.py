@@ -127,10 +127,9 @@ class Committee:
     def trained(self, passes: float, seed: int, tuning: CommitteeTuning) -> Iterator[tuple[Committee, float]]:
         """Train all members by minibatches; gives the committee after every pass, and what that took."""
         data, layout = self.together.data, self.together.layout
-        dispersion = 1.0, 0.0
+        penalty = tuning.penalty(1.0, 0.0)
 
         def decay(indices: Tensor) -> Tensor:
-            penalty = tuning.penalty(*dispersion)
             return ~layout.is_bias(indices) * (penalty / data.amount)
 
         batch = tuning.batch(data.rows)
@@ -150,11 +149,9 @@ class Committee:
         random = np.random.default_rng([seed, 8])
 
         def measure(point: Point, number: int) -> float:
-            nonlocal dispersion
-            if self.objective.loss.quadratic and number % tuning.every == 0:
-                now = replace(self, point=point)
-                dispersion = now.noise(), now.fitted_noise()
-            return math.nan
+            due = self.objective.loss.quadratic and number % tuning.every == 0
+            now = replace(self, point=point)
+            return tuning.penalty(now.noise(), now.fitted_noise()) if due else math.nan
 
         trained = train(
             self.together,
@@ -166,7 +163,8 @@ class Committee:
             measure=measure,
             exchange=self._narrowed(tuning) if self.together.allowed is not None else None,
         )
-        for point, _, taken in trained:
+        for point, measured, taken in trained:
+            penalty = penalty if math.isnan(measured) else measured
             yield replace(self, point=point), taken
 
     def _narrowed(self, tuning: CommitteeTuning) -> Callable[[Adam], None] | None:
