@@ -9,7 +9,7 @@ from sklearn.linear_model import LassoCV
 
 from thresher import SparseMLPRegressor
 from thresher.solvers.auto import Tuning
-from thresher.solvers.auto.tuning import CapacityTuning
+from thresher.solvers.auto.committee_tuning import CapacityTuning
 
 
 def score(budget: int, tuning: Tuning | None = None) -> tuple[float, int]:

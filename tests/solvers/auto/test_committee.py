@@ -14,8 +14,8 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Huber, Logistic, Loss, SquaredError, expected
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.committee import Committee, SideBySide
+from thresher.solvers.auto.committee_tuning import CommitteeTuning
 from thresher.solvers.auto.newton import measured
-from thresher.solvers.auto.tuning import CommitteeTuning
 
 ROWS, INPUTS = 160, 3
 TUNING = CommitteeTuning(neurons=6, folds=4, fan=2)

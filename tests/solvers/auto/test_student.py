@@ -14,10 +14,11 @@ from thresher.objective.layout import Layout
 from thresher.objective.loss import CrossEntropy, Logistic, Loss, SquaredError
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.committee import Committee
+from thresher.solvers.auto.committee_tuning import StudentTuning
 from thresher.solvers.auto.newton import Fit, refit
 from thresher.solvers.auto.small import Small
 from thresher.solvers.auto.student import alpha_for, smaller, student, taught, trust
-from thresher.solvers.auto.tuning import StudentTuning, Tuning
+from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import under
 
 ROWS = 300

@@ -17,10 +17,11 @@ from torch import Tensor
 from thresher.device import to_host
 from thresher.objective.relu import Relu
 from thresher.solvers.auto.committee import Committee
+from thresher.solvers.auto.committee_tuning import CapacityTuning
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
 from thresher.solvers.auto.student import taught
 from thresher.solvers.auto.subset import Subset, compact
-from thresher.solvers.auto.tuning import CapacityTuning, Tuning
+from thresher.solvers.auto.tuning import Tuning
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from thresher.objective.loss import Loss, expected
 from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.adam import Adam, AdamSchedule, train
-from thresher.solvers.auto.tuning import CommitteeTuning
+from thresher.solvers.auto.committee_tuning import CommitteeTuning
 from thresher.solvers.auto.wide import (
     alternating,
     best_constant,

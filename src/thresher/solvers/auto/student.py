@@ -23,10 +23,11 @@ from thresher.objective.relu import Relu
 from thresher.objective.running import Point
 from thresher.solvers.auto.clean import some_rows
 from thresher.solvers.auto.committee import Committee
+from thresher.solvers.auto.committee_tuning import StudentTuning
 from thresher.solvers.auto.judge import parted
 from thresher.solvers.auto.newton import Fit, cut, measured, refit, shrink
 from thresher.solvers.auto.subset import compact, compactly
-from thresher.solvers.auto.tuning import StudentTuning, Tuning
+from thresher.solvers.auto.tuning import Tuning
 from thresher.solvers.auto.ways import exchange, growth
 from thresher.solvers.auto.wide import alternating
 
