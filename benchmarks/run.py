@@ -21,7 +21,7 @@ from typing import Any
 
 from measuring import Measurement, Options
 
-BENCHMARKS = ("gemm", "literal", "memory", "export", "separation", "data_sets", "start_up")
+BENCHMARKS = ("gemm", "literal", "memory", "export", "separation", "data_sets", "noisy", "start_up")
 # Only where they are named: hours of fits to real tables and known laws.
 LONG = (
     "tables",
